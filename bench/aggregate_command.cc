@@ -6,8 +6,8 @@
 #include "base/status_macros.h"
 #include "bench/aggregate_workload.h"
 #include "bench/algorithm_command.h"
+#include "bench/algorithm_report.h"
 #include "bench/commands.h"
-#include "bench/figure8.h"
 #include "bench/tuple_count.h"
 
 namespace nam::bench {
@@ -21,17 +21,13 @@ class AggregateBench final : public AlgorithmCommand {
  public:
   AggregateBench()
       : AlgorithmCommand("aggregate", "groups of a large relation by each algorithm, and by a peer",
-                         AggregateAlgorithm, {"rdma", "dist"}, kSimulatedThreads) {}
+                         AggregateAlgorithms(), {"rdma", "dist"}, kSimulatedThreads) {}
 
   std::vector<Option> Options() override {
     return WithAlgorithms({{"--tuples", &tuples_, "tuples of the table (128M, in sim 64M)"},
                            {"--groups", &groups_, "distinct groups (1,1K,1M,16M,64M)"},
-                           {"--keys",
-                            &keys_,
-                            "dense: 1 to the number of groups; or spread over 31 bits",
-                            {},
-                            {"dense", "spread"}}},
-                          "any of rdma, dist, auto (rdma,dist)");
+                           Option::OneOf("--keys", &keys_, {"dense", "spread"},
+                                         "dense: 1 to the number of groups; or spread over 31 bits")});
   }
 
  private:

@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_format.h"
 #include "base/random.h"
-#include "bench/on_threads.h"
 #include "bench/tuple_count.h"
 
 namespace nam::bench {
@@ -35,7 +34,7 @@ void AggregateWorkload::Make(size_t index) {
   Drop();
   made_ = index;
   const auto [n, groups] = at(index);
-  tuples_ = TupleArray(n);
+  tuples_.resize(n);
   const KeyPermutation places(n, SeedOf(options_.seed, Use::kPlaces));
   const KeyPermutation keys(kKeys, SeedOf(options_.seed, Use::kKeys));
   const uint64_t values = SeedOf(options_.seed, Use::kValues);
@@ -44,21 +43,21 @@ void AggregateWorkload::Make(size_t index) {
     const auto t = static_cast<uint64_t>(thread);
     for (uint64_t i = n * t / threads; i < n * (t + 1) / threads; ++i) {
       const uint64_t group = places(i) % groups;
-      tuples_.data()[i] = {.key = static_cast<uint32_t>(options_.dense ? group + 1 : keys(group)),
-                           .payload = static_cast<uint32_t>(MixBits(values + i) >> 33)};
+      tuples_[i] = {.key = static_cast<uint32_t>(options_.dense ? group + 1 : keys(group)),
+                    .payload = static_cast<uint32_t>(MixBits(values + i) >> 33)};
     }
   });
 }
 
 std::vector<TupleTable> AggregateWorkload::tables() const {
-  return {{.name = "t", .payload = "v", .tuples = tuples_.tuples()}};
+  return {{.name = "t", .payload = "v", .tuples = tuples_}};
 }
 
-Answer AggregateWorkload::Expected() const {
+Rows AggregateWorkload::Expected() const {
   const auto [n, groups] = at(made_);
   __int128 sum = 0;
-  for (const JoinTuple& tuple : tuples_.tuples()) sum += tuple.payload;
-  return {static_cast<__int128>(groups), sum, static_cast<__int128>((n + groups - 1) / groups)};
+  for (const JoinTuple& tuple : tuples_) sum += tuple.payload;
+  return {{Value::Integer(groups), Value::Integer(sum), Value::Integer((n + groups - 1) / groups)}};
 }
 
 void AggregateWorkload::Drop() {

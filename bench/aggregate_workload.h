@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,11 +31,9 @@ class AggregateWorkload final : public Workload {
   Json SettingsOf(size_t index) const override;
   uint64_t TuplesOf(size_t index) const override { return options_.cases[index].tuples; }
   std::string sql() const override;
-  bool has_bound() const override { return false; }
   void Make(size_t index) override;
   std::vector<TupleTable> tables() const override;
-  Answer Expected() const override;
-  std::optional<Contender> MakeBound() override { return std::nullopt; }
+  Rows Expected() const override;
   void Drop() override;
 
   const AggregateCase& at(size_t index) const { return options_.cases[index]; }
@@ -44,7 +41,7 @@ class AggregateWorkload final : public Workload {
  private:
   const Options options_;
   size_t made_ = 0;  // the current case
-  TupleArray tuples_;
+  std::vector<JoinTuple> tuples_;
 };
 
 }  // namespace nam::bench

@@ -1,33 +1,17 @@
 #include "bench/algorithm.h"
 
 #include <algorithm>
-#include <span>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "types/sql_error.h"
 
 namespace nam::bench {
-namespace {
 
-// Quoted, because JOIN is a keyword.
-constexpr char kJoin[] = "nam.\"join\"";
-constexpr char kExchange[] = "nam.exchange";
-constexpr char kAggregate[] = "nam.aggregate";
-
-absl::StatusOr<Algorithm> Find(std::span<const Algorithm> algorithms, std::string_view name) {
-  for (const Algorithm& algorithm : algorithms) {
-    if (algorithm.name == name) return algorithm;
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "there is no algorithm \"", std::string(name), "\"; --algorithms are of ",
-      absl::StrJoin(algorithms, ", ",
-                    [](std::string* out, const Algorithm& each) { absl::StrAppend(out, each.name); })));
-}
-
-/// `auto` comes last.
-std::span<const Algorithm> JoinAlgorithms() {
+const std::vector<Algorithm>& JoinAlgorithms() {
+  static constexpr char kJoin[] = "nam.\"join\"";  // quoted, because JOIN is a keyword
+  static constexpr char kExchange[] = "nam.exchange";
   static const std::vector<Algorithm> algorithms = {
       {"rrj", {{kJoin, "rrj"}}},
       {"rdma_ghj", {{kJoin, "rdma_ghj"}}},
@@ -41,24 +25,32 @@ std::span<const Algorithm> JoinAlgorithms() {
   return algorithms;
 }
 
-}  // namespace
-
-absl::StatusOr<Algorithm> JoinAlgorithm(std::string_view name) {
-  return Find(JoinAlgorithms(), name);
-}
-
-absl::StatusOr<Algorithm> ForcedJoinAlgorithm(std::string_view name) {
-  const std::span<const Algorithm> all = JoinAlgorithms();
-  return Find(all.first(all.size() - 1), name);
-}
-
-absl::StatusOr<Algorithm> AggregateAlgorithm(std::string_view name) {
+const std::vector<Algorithm>& AggregateAlgorithms() {
+  static constexpr char kAggregate[] = "nam.aggregate";
   static const std::vector<Algorithm> algorithms = {
       {"rdma", {{kAggregate, "rdma"}}},
       {"dist", {{kAggregate, "dist"}}},
       {"auto", {{kAggregate, "auto"}}},
   };
-  return Find(algorithms, name);
+  return algorithms;
+}
+
+std::vector<std::string> NamesOf(const std::vector<Algorithm>& algorithms) {
+  std::vector<std::string> names;
+  for (const Algorithm& algorithm : algorithms) names.push_back(algorithm.name);
+  return names;
+}
+
+std::vector<Algorithm> Named(const std::vector<Algorithm>& algorithms,
+                             const std::vector<std::string>& names) {
+  std::vector<Algorithm> named;
+  for (const std::string& name : names) {
+    const auto found = std::find_if(algorithms.begin(), algorithms.end(),
+                                    [&](const Algorithm& algorithm) { return algorithm.name == name; });
+    NAM_CHECK(found != algorithms.end());
+    named.push_back(*found);
+  }
+  return named;
 }
 
 absl::Status Force(session::Session& session, const Algorithm& algorithm) {

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,12 +18,13 @@ struct Algorithm {
 };
 
 /// `rrj`, `rdma_ghj`, `ghj` and `ghj_bloom` over sockets, `ghj_fabric` and `ghj_bloom_fabric` over the
-/// fabric, `pipelined`, `auto`. INVALID_ARGUMENT lists them.
-absl::StatusOr<Algorithm> JoinAlgorithm(std::string_view name);
-/// Likewise without `auto`.
-absl::StatusOr<Algorithm> ForcedJoinAlgorithm(std::string_view name);
+/// fabric, `pipelined`, and at last `auto`.
+const std::vector<Algorithm>& JoinAlgorithms();
 /// `rdma`, `dist`, `auto`.
-absl::StatusOr<Algorithm> AggregateAlgorithm(std::string_view name);
+const std::vector<Algorithm>& AggregateAlgorithms();
+std::vector<std::string> NamesOf(const std::vector<Algorithm>& algorithms);
+/// Those with the names, which must be among them.
+std::vector<Algorithm> Named(const std::vector<Algorithm>& algorithms, const std::vector<std::string>& names);
 
 /// Forces it from the next statement on, with one SET per setting. After an error some of them are set.
 absl::Status Force(session::Session& session, const Algorithm& algorithm);

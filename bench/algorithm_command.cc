@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <iterator>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "bench/algorithm_work.h"
 #include "bench/duckdb.h"
 #include "bench/tuple_count.h"
+#include "execution/exchange/endpoint.h"
+#include "fabric/sim/world.h"
+#include "simulation/cluster.h"
 #include "terminal/units.h"
 
 namespace nam::bench {
@@ -20,20 +23,12 @@ constexpr int kServers = 2, kSimulatedServers = 4, kSimulatedServersMax = 64, kT
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kQueryMibLeast = 4096;
 constexpr uint64_t kRegionBytes = 64 * kMiB;  // of a memory server
+constexpr int kCacheDivisorMax = 1024;
+/// The longest loop over all tuples between two calls of the fabric.
+constexpr int64_t kStuckRealMs = 1'800'000;
 
 uint64_t RoundUp(uint64_t bytes, uint64_t to) {
   return (bytes + to - 1) / to * to;
-}
-
-std::vector<CaseFigures> FiguresOf(const AlgorithmWork& work, const Workload& workload) {
-  std::vector<CaseFigures> figures;
-  for (const AlgorithmWork::Case& each : work.cases()) {
-    figures.push_back({.title = workload.TitleOf(each.index),
-                       .settings = workload.SettingsOf(each.index),
-                       .tuples = workload.TuplesOf(each.index),
-                       .contenders = each.contenders});
-  }
-  return figures;
 }
 
 }  // namespace
@@ -67,19 +62,12 @@ LocalClusterOptions ClusterFor(const MemoryNeed& need, const std::string& fabric
           .threads = threads / compute_servers};
 }
 
-int ThreadsOf(int wanted, int compute_servers) {
-  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return std::max(1, (wanted > 0 ? wanted : processors) / compute_servers) * compute_servers;
-}
-
-std::vector<Option> AlgorithmCommand::WithAlgorithms(std::vector<Option> own, const std::string& algorithms) {
+std::vector<Option> AlgorithmCommand::WithAlgorithms(std::vector<Option> own) {
   std::vector<Option> common = {
-      {"--algorithms", &algorithm_names_, algorithms},
-      {"--fabric",
-       &fabric_,
-       "that the cluster uses; sim: figure 8 in virtual time",
-       {},
-       {"shm", "tcp", "verbs", "sim"}},
+      Option::OneOf("--algorithms", &algorithm_names_, NamesOf(known_),
+                    absl::StrCat("only these (", absl::StrJoin(algorithm_names_, ","), ")")),
+      Option::OneOf("--fabric", &fabric_, {"shm", "tcp", "verbs", "sim"},
+                    "that the cluster uses; sim: figure 8 in virtual time"),
       {"--memory-servers", &memory_servers_, "number of memory servers; 0: 2, in sim 4"},
       {"--compute-servers", &compute_servers_, "number of compute servers; 0: 2, in sim 4"},
       {"--threads",
@@ -89,8 +77,8 @@ std::vector<Option> AlgorithmCommand::WithAlgorithms(std::vector<Option> own, co
       {"--scratch", Option::Bytes{&scratch_bytes_}, "per memory server; default: enough"},
       {"--seed", &seed_, "other data of the same size"},
       {"--repeat", &repeat_, "rounds after a warm-up; figures are medians", {{1, 1'000}}},
-      {"--peer", &peer_, "to take turns with", {}, {"none", "duckdb"}},
-      {"--peer-dir", &peer_dir_, "DuckDB's process", {}, {}, "DIR"},
+      Option::OneOf("--peer", &peer_, {"none", "duckdb"}, "to take turns with"),
+      Option::Place("--peer-dir", &peer_dir_, "DIR", "DuckDB's process"),
       {"--generation", &generation_, "sim: fdr, edr, hdr, ndr, or a model's file"},
       {"--cache-divisor",
        &cache_divisor_,
@@ -104,10 +92,7 @@ absl::Status AlgorithmCommand::Check() {
   const int servers = simulated() ? kSimulatedServers : kServers;
   if (memory_servers_ == 0) memory_servers_ = servers;
   if (compute_servers_ == 0) compute_servers_ = servers;
-  if (algorithm_names_.empty()) return absl::InvalidArgumentError("--algorithms names none");
-  for (const std::string& name : algorithm_names_) {
-    NAM_ASSIGN_OR_RETURN(algorithms_.emplace_back(), find_(name));
-  }
+  algorithms_ = Named(known_, algorithm_names_);
   if (simulated()) {
     if (has_peer()) return absl::InvalidArgumentError("--peer is none in sim");
     for (const int number : {memory_servers_, compute_servers_}) {
@@ -147,62 +132,112 @@ absl::StatusOr<Report> AlgorithmCommand::OnProcesses(Run& run) {
         duckdb,
         DuckDb::Start({.peer_dir = peer_dir_, .log_file = directory + "/duckdb.log", .threads = threads_}));
   }
-  AlgorithmWork work(workload(), {.algorithms = algorithms_,
-                                  .repeat = repeat_,
-                                  .threads = threads_,
-                                  .query_mib_max = need_.query_mib_max(),
-                                  .directory = directory + "/columns",
-                                  .duckdb = duckdb.get()});
-  run.OnCancel([&] { work.Cancel(); });
-  const absl::Status status = run.InCluster(
+  AlgorithmWork work(run, workload(),
+                     {.algorithms = algorithms_,
+                      .repeat = repeat_,
+                      .threads = threads_,
+                      .query_mib_max = need_.query_mib_max(),
+                      .directory = directory + "/columns",
+                      .duckdb = duckdb.get()});
+  NAM_RETURN_IF_ERROR(run.InCluster(
       ClusterFor(need_, fabric_, memory_servers_, compute_servers_, threads_, scratch_bytes_),
-      [&](catalog::Attachment& attachment, const ClusterOptions&) { return work.RunOn(attachment); });
-  run.OnCancel();
-  NAM_RETURN_IF_ERROR(status);
+      [&](catalog::Attachment& attachment, const ClusterOptions&) { return work.RunOn(attachment); }));
   Json config = Json::object();
   if (duckdb != nullptr) config["duckdb"] = {{"version", duckdb->version()}, {"threads", threads_}};
   return ReportOf(work, std::move(config));
 }
 
-/// Ctrl-C ends it between two turns.
+/// Joins and groups in virtual time: the real servers, sessions and operators over the sim fabric. Constants
+/// (plan/work_cost.h) charge the work per row; the cache model charges its accesses. The calling thread
+/// drives the world; Ctrl-C ends it between two turns.
 absl::StatusOr<Report> AlgorithmCommand::InSim(Run& run) {
-  AlgorithmWork work(workload(), {.algorithms = algorithms_,
-                                  .repeat = repeat_,
-                                  .warm_up = 1,
-                                  .threads = 1,
-                                  .query_mib_max = need_.query_mib_max(),
-                                  .proceed = [&] { return run.Proceed(""); }});
-  NAM_RETURN_IF_ERROR(RunInSim(ServersInSim(), name(), work));
-  return ReportOf(work, {{"model", ModelJson(ServersInSim(), cache_divisor_)}});
+  AlgorithmWork work(run, workload(),
+                     {.algorithms = algorithms_,
+                      .repeat = repeat_,
+                      .warm_up = 1,
+                      .threads = 1,
+                      .query_mib_max = need_.query_mib_max()});
+  const LocalClusterOptions like =
+      ClusterFor(need_, fabric_, memory_servers_, compute_servers_, threads_, scratch_bytes_);
+  fabric::sim::WorldOptions options;
+  options.seed = seed_;
+  options.nic = NicInSim();
+  options.caches = CachesInSim();
+  options.stuck_real_ms = kStuckRealMs;
+  options.replay = absl::StrCat("nam bench ", name(), " --fabric=sim");
+  fabric::sim::World world(options);
+  NAM_ASSIGN_OR_RETURN(
+      const auto cluster,
+      simulation::Cluster::Start(
+          world, {.memory_servers = memory_servers_,
+                  .compute_servers = compute_servers_,
+                  .threads = like.threads,
+                  .shared_hosts = true,
+                  .memory_bytes = like.memory_bytes,
+                  .region_bytes = kRegionBytes,
+                  .scratch_bytes = like.scratch_bytes,
+                  .compute_memory_bytes = std::max(need_.query_mib_max() * kMiB, uint64_t{4} << 30)}));
+  NAM_ASSIGN_OR_RETURN(const auto client, cluster->NewClient("client"));
+  NAM_RETURN_IF_ERROR(work.RunOn(client->attachment()));
+  return ReportOf(work, {{"model", ModelJson()}});
 }
 
-SimulatedServers AlgorithmCommand::ServersInSim() const {
-  const LocalClusterOptions cluster =
-      ClusterFor(need_, fabric_, memory_servers_, compute_servers_, threads_, scratch_bytes_);
-  return {.nic = *fabric::sim::NicModel::Parse(generation_),  // checked
-          .caches = fabric::sim::CacheModel::XeonE5(static_cast<uint32_t>(cluster.threads),
-                                                    static_cast<uint32_t>(cache_divisor_)),
-          .memory_servers = memory_servers_,
-          .compute_servers = compute_servers_,
-          .threads = cluster.threads,
-          .memory_bytes = cluster.memory_bytes,
-          .scratch_bytes = *cluster.scratch_bytes,
-          .query_bytes = need_.query_mib_max() * kMiB,
-          .seed = seed_};
+fabric::sim::NicModel AlgorithmCommand::NicInSim() const {
+  return *fabric::sim::NicModel::Parse(generation_);  // checked
+}
+
+fabric::sim::CacheModel AlgorithmCommand::CachesInSim() const {
+  return fabric::sim::CacheModel::XeonE5(static_cast<uint32_t>(threads_ / compute_servers_),
+                                         static_cast<uint32_t>(cache_divisor_));
+}
+
+/// The model, for the report's configuration.
+Json AlgorithmCommand::ModelJson() const {
+  const fabric::sim::CacheModel caches = CachesInSim();
+  const fabric::sim::NicModel nic = NicInSim();
+  return {{"generation", nic.name},
+          {"ports", nic.ports},
+          {"port_bytes_per_us", nic.port_bytes_per_us},
+          {"processors", caches.name},
+          {"cache_divisor", cache_divisor_},
+          {"l1_bytes", caches.l1_bytes},
+          {"l2_bytes", caches.l2_bytes},
+          {"l3_bytes_of_thread", caches.l3_bytes},
+          {"l2_access_ps", caches.l2_ps},
+          {"l3_access_ps", caches.l3_ps},
+          {"memory_access_ps", caches.memory_ps},
+          {"socket_message_ps", execution::kIpOverInfinibandCost.message_ps},
+          {"socket_window_bytes", execution::kIpOverInfinibandCost.window_bytes}};
+}
+
+/// The model as a sentence.
+std::string AlgorithmCommand::ModelText() const {
+  const fabric::sim::CacheModel caches = CachesInSim();
+  const fabric::sim::NicModel nic = NicInSim();
+  const auto ns = [](int64_t ps) { return static_cast<double>(ps) / 1e3; };
+  return absl::StrFormat(
+      "Virtual time: %d servers for memory and %d for queries with %d threads each, %s network of %d ports. "
+      "Caches of %s, %d times smaller: %s, %s and %s of a thread; an access costs %.1f ns in the second, "
+      "%.1f "
+      "in the third, %.1f in memory. A message of sockets costs either side %.1f us for up to %d bytes.\n",
+      memory_servers_, compute_servers_, threads_ / compute_servers_, nic.name, nic.ports, caches.name,
+      cache_divisor_, FormatBytes(caches.l1_bytes), FormatBytes(caches.l2_bytes),
+      FormatBytes(caches.l3_bytes), ns(caches.l2_ps), ns(caches.l3_ps), ns(caches.memory_ps),
+      ns(execution::kIpOverInfinibandCost.message_ps) / 1e3, execution::kIpOverInfinibandCost.window_bytes);
 }
 
 Report AlgorithmCommand::ReportOf(const AlgorithmWork& work, Json config) {
-  const std::vector<CaseFigures> figures = FiguresOf(work, workload());
+  const std::vector<CaseFigures>& figures = work.cases();
   Report report{.config = config_,
                 .rows = FigureRows(figures),
                 .summary = Summarize(figures),
-                .charts = {simulated() ? TimePlot(help(), figures) : SpeedPlot(help(), figures)},
+                .charts = {simulated() ? TimeChart(help(), figures) : SpeedChart(help(), figures)},
                 .correct = AllEqual(figures)};
   report.summary["equal_answers"] = report.correct;
   report.config.update(config);
   if (!remarks_.empty()) report.config["remarks"] = remarks_;
   Json& skipped = report.config["skipped"] = Json::object();
-  report.remarks = simulated() ? ModelText(ServersInSim(), cache_divisor_)
+  report.remarks = simulated() ? ModelText()
                                : absl::StrFormat(
                                      "Medians of %d rounds over %s, in milliseconds; %d threads on "
                                      "each side, ours on %d compute servers and %d memory servers. "

@@ -7,9 +7,11 @@
 #include "base/host_memory.h"
 #include "bench/algorithm.h"
 #include "bench/algorithm_report.h"
-#include "bench/algorithms_in_sim.h"
+#include "bench/algorithm_work.h"
 #include "bench/command.h"
 #include "bench/workload.h"
+#include "fabric/sim/cache_model.h"
+#include "fabric/sim/nic_model.h"
 
 namespace nam::bench {
 
@@ -19,7 +21,7 @@ struct MemoryNeed {
       0;  // in memory servers, for two cases: memory is freed within a second of DROP TABLE
   uint64_t scratch_bytes = 0;  // the same
   uint64_t query_bytes = 0;    // in compute servers
-  uint64_t own_bytes = 0;      // this process's tuples, and the output of the hand-written loop
+  uint64_t own_bytes = 0;      // this process's tuples
   uint64_t peer_bytes = 0;
 
   uint64_t total() const { return table_bytes + scratch_bytes + query_bytes + own_bytes + peer_bytes; }
@@ -28,15 +30,13 @@ struct MemoryNeed {
 };
 /// INVALID_ARGUMENT, with the figures, if the host lacks the memory.
 absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& limits = ReadMemoryLimits());
-/// Estimates the memory for a join of `tuples` in both relations, without the hand-written loop and the peer.
+/// Estimates the memory for a join of `tuples` in both relations, without the peer.
 MemoryNeed JoinNeed(uint64_t tuples);
 
 /// The servers of a private cluster, with the memory for `need`. `threads`: of all compute servers.
 /// `scratch_bytes`: per memory server; 0: enough.
 LocalClusterOptions ClusterFor(const MemoryNeed& need, const std::string& fabric, int memory_servers,
                                int compute_servers, int threads, uint64_t scratch_bytes = 0);
-/// A multiple of the number of compute servers; `wanted` 0: one per processor.
-int ThreadsOf(int wanted, int compute_servers);
 
 /// Tuples per relation in figure 8.
 inline constexpr uint64_t kFigure8Tuples = uint64_t{64} << 20;
@@ -51,16 +51,15 @@ class AlgorithmCommand : public Command {
   absl::StatusOr<Report> Measure(Run& run) final;
 
  protected:
-  using Find = absl::StatusOr<Algorithm> (*)(std::string_view name);
   /// `simulated_threads`: per server in the paper's figure.
-  AlgorithmCommand(std::string name, std::string help, Find find, std::vector<std::string> algorithms,
-                   int simulated_threads)
+  AlgorithmCommand(std::string name, std::string help, const std::vector<Algorithm>& known,
+                   std::vector<std::string> algorithms, int simulated_threads)
       : Command(std::move(name), std::move(help)),
-        find_(find),
+        known_(known),
         simulated_threads_(simulated_threads),
         algorithm_names_(std::move(algorithms)) {}
-  /// `own`, and the common options. `algorithms` lists those that there are.
-  std::vector<Option> WithAlgorithms(std::vector<Option> own, const std::string& algorithms);
+  /// `own`, and the common options.
+  std::vector<Option> WithAlgorithms(std::vector<Option> own);
 
   /// Fills in what was left open and makes the cases, after the common options are complete. Sets need_,
   /// config_ and remarks_.
@@ -82,10 +81,13 @@ class AlgorithmCommand : public Command {
  private:
   absl::StatusOr<Report> OnProcesses(Run& run);
   absl::StatusOr<Report> InSim(Run& run);
-  SimulatedServers ServersInSim() const;
+  fabric::sim::NicModel NicInSim() const;
+  fabric::sim::CacheModel CachesInSim() const;
+  Json ModelJson() const;
+  std::string ModelText() const;
   Report ReportOf(const AlgorithmWork& work, Json config);
 
-  const Find find_;
+  const std::vector<Algorithm>& known_;
   const int simulated_threads_;
   std::vector<std::string> algorithm_names_;
   std::vector<Algorithm> algorithms_;

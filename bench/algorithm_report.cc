@@ -1,6 +1,8 @@
 #include "bench/algorithm_report.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -10,13 +12,6 @@
 
 namespace nam::bench {
 namespace {
-
-const ContenderTimes* Find(const CaseFigures& figures, std::string_view contender) {
-  for (const ContenderTimes& times : figures.contenders) {
-    if (times.name == contender) return &times;
-  }
-  return nullptr;
-}
 
 double SpeedOf(const CaseFigures& figures, double ms) {
   return static_cast<double>(figures.tuples) / 1e3 / std::max(ms, 1e-6);  // millions per second
@@ -58,7 +53,6 @@ void AddJoinRatios(const std::vector<CaseFigures>& figures, uint64_t tuples, con
   if (base == nullptr) return;
   for (const char* slower : {"ghj", "ghj_bloom", "rdma_ghj", "duckdb"})
     SetIf(summary, absl::StrCat("rrj_over_", slower, suffix), base->Ratio(slower, "rrj"));
-  SetIf(summary, absl::StrCat("radix_loop_over_rrj", suffix), base->Ratio("radix_loop", "rrj"));
   const CaseFigures* const uniform = JoinCaseOf(figures, tuples, 0.0);
   const CaseFigures* const skewed = JoinCaseOf(figures, tuples, 1.0);
   if (uniform == nullptr || skewed == nullptr) return;
@@ -66,23 +60,45 @@ void AddJoinRatios(const std::vector<CaseFigures>& figures, uint64_t tuples, con
         RatioOf(uniform->median_ms("rrj"), skewed->median_ms("rrj")));
 }
 
+constexpr char kRrj[] = "rrj", kRdmaGhj[] = "rdma_ghj", kGhj[] = "ghj", kBloom[] = "ghj_bloom";
+constexpr double kReductionPaysBelow = 0.7;
+constexpr uint64_t kFewGroups = 1'024;
+constexpr double kAlike = 1.1;
+
+/// `faster` takes at most `most` times as long as `slower`.
+struct Order {
+  const char* faster;
+  const char* slower;
+  double most = 1;
+};
+
+std::vector<Order> JoinOrder(double selectivity) {
+  std::vector<Order> order = {
+      {kRrj, kRdmaGhj}, {kRdmaGhj, kGhj}, {kRrj, kGhj}, {kRdmaGhj, kBloom}, {kRrj, kBloom}};
+  if (selectivity < kReductionPaysBelow) order.push_back({kBloom, kGhj});
+  if (selectivity == 1) order.push_back({kGhj, kBloom});
+  return order;
+}
+
+std::vector<Order> GroupOrder(uint64_t groups) {
+  return {{"rdma", "dist", groups <= kFewGroups ? kAlike : 1}};
+}
+
+/// Adds whether the participants keep the orders of a case, and of all cases together; nothing if fewer than
+/// two took part.
+void AddOrder(const CaseFigures& figures, const std::vector<Order>& orders, const std::string& suffix,
+              Json& summary) {
+  std::optional<bool> keeps;
+  for (const Order& order : orders) {
+    const std::optional<double> ratio = figures.Ratio(order.faster, order.slower);
+    if (ratio.has_value()) keeps = keeps.value_or(true) && *ratio <= order.most;
+  }
+  if (!keeps.has_value()) return;
+  summary[absl::StrCat("paper_order_", suffix)] = *keeps;
+  summary["paper_order"] = summary.value("paper_order", true) && *keeps;
+}
+
 }  // namespace
-
-std::optional<double> CaseFigures::median_ms(std::string_view contender) const {
-  const ContenderTimes* const times = Find(*this, contender);
-  return times == nullptr ? std::nullopt : std::optional(times->median_ms());
-}
-
-std::optional<double> CaseFigures::Ratio(std::string_view slower, std::string_view faster) const {
-  return RatioOf(median_ms(slower), median_ms(faster));
-}
-
-bool AllEqual(const std::vector<CaseFigures>& figures) {
-  return std::all_of(figures.begin(), figures.end(), [](const CaseFigures& each) {
-    return std::all_of(each.contenders.begin(), each.contenders.end(),
-                       [](const ContenderTimes& times) { return times.equal; });
-  });
-}
 
 Json FigureRows(const std::vector<CaseFigures>& figures) {
   Json rows = Json::array();
@@ -100,40 +116,8 @@ Json FigureRows(const std::vector<CaseFigures>& figures) {
   return rows;
 }
 
-namespace {
-
-/// Plots `height(case, median in ms)` for each case and contender.
-template <typename Height>
-std::string Bars(const std::string& title, const std::string& y_label,
-                 const std::vector<CaseFigures>& figures, const Height& height) {
-  BarPlot plot{.title = title, .y_label = y_label, .categories = {}, .series = {}};
-  for (size_t i = 0; i < figures.size(); ++i) {
-    plot.categories.push_back(figures[i].title);
-    for (const ContenderTimes& times : figures[i].contenders) {
-      auto series = std::find_if(plot.series.begin(), plot.series.end(),
-                                 [&](const BarPlot::Series& s) { return s.name == times.name; });
-      if (series == plot.series.end()) {
-        if (plot.series.size() == kPlotSeriesMax) continue;
-        series = plot.series.insert(plot.series.end(), {times.name, std::vector<double>(figures.size()),
-                                                        std::vector<std::optional<Spread>>(figures.size())});
-      }
-      series->values[i] = height(figures[i], times.median_ms());
-      std::vector<double> runs;
-      for (const double ms : times.times_ms) runs.push_back(height(figures[i], ms));
-      series->spread[i] = SpreadOf(runs);
-    }
-  }
-  return SvgOf(plot);
-}
-
-}  // namespace
-
-std::string SpeedPlot(const std::string& title, const std::vector<CaseFigures>& figures) {
-  return Bars(title, "million tuples per second", figures, SpeedOf);
-}
-
-std::string TimePlot(const std::string& title, const std::vector<CaseFigures>& figures) {
-  return Bars(title, "ms", figures, [](const CaseFigures&, double ms) { return ms; });
+std::string SpeedChart(const std::string& title, const std::vector<CaseFigures>& figures) {
+  return CaseChart(title, "million tuples per second", figures, SpeedOf);
 }
 
 Json JoinSummary(const std::vector<CaseFigures>& figures) {
@@ -161,6 +145,29 @@ Json AggregateSummary(const std::vector<CaseFigures>& figures) {
     }
   }
   SetIf(summary, "time_1k_over_64m", RatioOf(few_ms, many_ms));
+  return summary;
+}
+
+Json Figure8aSummary(const std::vector<CaseFigures>& figures) {
+  Json summary = Json::object();
+  for (const CaseFigures& each : figures) {
+    const double selectivity = each.settings.value("selectivity", 0.0);
+    const std::string suffix = absl::StrCat("at_", std::llround(100 * selectivity));
+    for (const char* slower : {kRdmaGhj, kGhj, kBloom})
+      SetIf(summary, absl::StrCat("rrj_over_", slower, "_", suffix), each.Ratio(slower, kRrj));
+    AddOrder(each, JoinOrder(selectivity), suffix, summary);
+  }
+  return summary;
+}
+
+Json Figure8bSummary(const std::vector<CaseFigures>& figures) {
+  Json summary = Json::object();
+  for (const CaseFigures& each : figures) {
+    const auto groups = each.settings.value("groups", uint64_t{0});
+    const std::string suffix = absl::AsciiStrToLower(CountLabel(groups));
+    SetIf(summary, absl::StrCat("rdma_over_dist_", suffix), each.Ratio("dist", "rdma"));
+    AddOrder(each, GroupOrder(groups), suffix, summary);
+  }
   return summary;
 }
 

@@ -1,41 +1,19 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "bench/turns.h"
 #include "terminal/json_report.h"
-#include "terminal/plot.h"
 
 /// Figures and layout of `nam bench join` and `nam bench aggregate`. In every ratio more is better.
 namespace nam::bench {
-
-/// The measurements of a case.
-struct CaseFigures {
-  std::string title;    // Workload::TitleOf
-  Json settings;        // Workload::SettingsOf
-  uint64_t tuples = 0;  // Workload::TuplesOf
-  std::vector<ContenderTimes> contenders;
-
-  /// Empty if the contender took no part.
-  std::optional<double> median_ms(std::string_view contender) const;
-  /// The time of `slower` over that of `faster`; empty unless both took part.
-  std::optional<double> Ratio(std::string_view slower, std::string_view faster) const;
-};
-
-/// True if all answers were the expected ones.
-bool AllEqual(const std::vector<CaseFigures>& figures);
 
 /// One row per case and contender: settings, medians, speed, times of all rounds.
 Json FigureRows(const std::vector<CaseFigures>& figures);
 
 /// Bars of speeds, one group per case.
-std::string SpeedPlot(const std::string& title, const std::vector<CaseFigures>& figures);
-/// Bars of medians, one group per case.
-std::string TimePlot(const std::string& title, const std::vector<CaseFigures>& figures);
+std::string SpeedChart(const std::string& title, const std::vector<CaseFigures>& figures);
 
 // Summaries. Settings of the figures are those of JoinWorkload and AggregateWorkload.
 
@@ -44,5 +22,18 @@ std::string TimePlot(const std::string& title, const std::vector<CaseFigures>& f
 Json JoinSummary(const std::vector<CaseFigures>& figures);
 /// Ratios of the cases with the most tuples; keys contain the number of groups.
 Json AggregateSummary(const std::vector<CaseFigures>& figures);
+
+// Figure 8 of Binnig et al., "The End of Slow Networks: It's Time for a Redesign", in `sim`. The expected
+// orders are those of the paper's sections 5.1.3 and 5.4; `paper_order_…` says whether the participating
+// algorithms keep them.
+
+/// Joins by selectivity: RRJ, then the RDMA GHJ, then the classical ones. A semi-join reduction pays below a
+/// selectivity of 0.7, not at 1; in between, the paper's equations and its text differ. Keys end with the
+/// selectivity in percent: `paper_order_at_25`.
+Json Figure8aSummary(const std::vector<CaseFigures>& figures);
+
+/// Aggregation by the number of groups: up to 1K, RDMA AGG is at most 10 % slower; beyond, it is faster. Keys
+/// end with the number: `paper_order_1m`.
+Json Figure8bSummary(const std::vector<CaseFigures>& figures);
 
 }  // namespace nam::bench

@@ -1,53 +1,26 @@
 #include "bench/algorithm_work.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "workload/sqlite_oracle.h"
 
 namespace nam::bench {
-namespace {
-
-/// Converts a row of numbers; NULL, the sum of no rows, counts as 0.
-absl::StatusOr<Answer> ToAnswer(const std::vector<std::vector<Value>>& rows) {
-  if (rows.size() != 1) return absl::InternalError(absl::StrFormat("%d rows, not one", rows.size()));
-  Answer answer;
-  for (const Value& value : rows[0]) {
-    __int128 number = value.null ? 0 : value.number;
-    if (!value.null && value.type.kind == TypeKind::kString) {  // DuckDB's
-      NAM_ASSIGN_OR_RETURN(const Value parsed, ParseNumber(value.text));
-      number = parsed.number;
-    }
-    answer.push_back(number);
-  }
-  return answer;
-}
-
-}  // namespace
 
 absl::Status AlgorithmWork::RunOn(catalog::Attachment& attachment) {
   NAM_ASSIGN_OR_RETURN(const auto session, session::Session::Open(attachment));
-  SetSession(session.get());
+  run_.OnCancel([&] {
+    session->Cancel();
+    if (options_.duckdb != nullptr) options_.duckdb->Cancel();
+  });
   absl::Status status = Prepare(*session);
   for (size_t i = 0; status.ok() && i < workload_.cases(); ++i) status = RunCase(attachment, *session, i);
-  SetSession(nullptr);
-  progress_.Clear();
+  run_.OnCancel();
+  run_.progress().Clear();
   return status;
-}
-
-void AlgorithmWork::Cancel() {
-  cancelled_ = true;
-  if (options_.duckdb != nullptr) options_.duckdb->Cancel();
-  const std::lock_guard lock(session_mutex_);
-  if (session_ != nullptr) session_->Cancel();
-}
-
-void AlgorithmWork::SetSession(session::Session* session) {
-  const std::lock_guard lock(session_mutex_);
-  session_ = session;
 }
 
 absl::Status AlgorithmWork::Prepare(session::Session& session) {
@@ -71,7 +44,7 @@ absl::Status AlgorithmWork::LeaveOutRefused(session::Session& session,
     }
   }
   algorithms_ = std::move(left);
-  if (!algorithms_.empty() || options_.duckdb != nullptr || workload_.has_bound()) return absl::OkStatus();
+  if (!algorithms_.empty() || options_.duckdb != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("nothing is left to measure, as the engine refuses every algorithm; ",
                    skipped_.empty() ? "none was named" : skipped_[0].algorithm + ": " + skipped_[0].why));
@@ -91,22 +64,17 @@ absl::StatusOr<Json> AlgorithmWork::Explain(session::Session& session) const {
 absl::Status AlgorithmWork::RunCase(catalog::Attachment& attachment, session::Session& session,
                                     size_t index) {
   const std::string title = workload_.TitleOf(index);
-  if (cancelled_) return absl::CancelledError("interrupted");
-  progress_.Show(absl::StrCat(title, ": making the tuples"));
+  if (!run_.Proceed(absl::StrCat(title, ": making the tuples"))) return absl::CancelledError("interrupted");
   workload_.Make(index);
   NAM_RETURN_IF_ERROR(Load(attachment, title));
   NAM_RETURN_IF_ERROR(LeaveOutRefused(session, workload_.sql()));
   NAM_ASSIGN_OR_RETURN(Json plan, Explain(session));
-  absl::StatusOr<std::vector<ContenderTimes>> times =
-      TakeTurns(MakeContenders(session), workload_.Expected(),
-                {.repeat = options_.repeat,
-                 .warm_up = options_.warm_up,
-                 .show =
-                     [&](const std::string& turn) {
-                       progress_.Show(absl::StrCat(title, ": ", turn));
-                       if (!options_.proceed()) cancelled_ = true;
-                     },
-                 .cancelled = &cancelled_});
+  const Rows expected = workload_.Expected();
+  absl::StatusOr<std::vector<ContenderTimes>> times = TakeTurns(
+      MakeContenders(session), [&](const Rows& rows) { return SameRows(rows, expected); },
+      {.repeat = options_.repeat, .warm_up = options_.warm_up, .proceed = [&](const std::string& turn) {
+         return run_.Proceed(absl::StrCat(title, ": ", turn));
+       }});
   if (!times.ok())
     return absl::Status(times.status().code(), absl::StrCat(title, ": ", times.status().message()));
   for (const ContenderTimes& contender : *times) {
@@ -114,7 +82,11 @@ absl::Status AlgorithmWork::RunCase(catalog::Attachment& attachment, session::Se
       skipped_.push_back({absl::StrCat(contender.name, " of ", title), contender.refusal});
   }
   std::erase_if(*times, [](const ContenderTimes& contender) { return !contender.refusal.empty(); });
-  cases_.push_back({index, std::move(plan), *std::move(times)});
+  cases_.push_back({.title = title,
+                    .settings = workload_.SettingsOf(index),
+                    .tuples = workload_.TuplesOf(index),
+                    .contenders = *std::move(times),
+                    .plan = std::move(plan)});
   NAM_RETURN_IF_ERROR(DropTables(session));
   workload_.Drop();
   return absl::OkStatus();
@@ -124,11 +96,11 @@ absl::Status AlgorithmWork::Load(catalog::Attachment& attachment, const std::str
   for (const TupleTable& table : workload_.tables()) {
     NAM_RETURN_IF_ERROR(LoadTuples(attachment, table,
                                    {.threads = options_.threads,
-                                    .progress = progress_.For(absl::StrCat(title, ": loading")),
-                                    .cancelled = &cancelled_}));
+                                    .progress = run_.progress().For(absl::StrCat(title, ": loading")),
+                                    .cancelled = &run_.cancelled()}));
     if (options_.duckdb == nullptr) continue;
-    progress_.Show(absl::StrFormat("%s: DuckDB loads %s", title, table.name));
-    const auto seconds = LoadTuples(*options_.duckdb, table, options_.directory, cancelled_);
+    run_.progress().Show(absl::StrFormat("%s: DuckDB loads %s", title, table.name));
+    const auto seconds = LoadTuples(*options_.duckdb, table, options_.directory, run_.cancelled());
     if (!seconds.ok()) return seconds.status();
   }
   return absl::OkStatus();
@@ -148,21 +120,18 @@ std::vector<Contender> AlgorithmWork::MakeContenders(session::Session& session) 
   for (const Algorithm& algorithm : algorithms_)
     contenders.push_back({algorithm.name, [&] { return Ask(session, algorithm); }});
   if (options_.duckdb != nullptr) contenders.push_back({"duckdb", [&] { return AskDuckDb(); }});
-  if (std::optional<Contender> bound = workload_.MakeBound()) contenders.push_back(*std::move(bound));
   return contenders;
 }
 
 absl::StatusOr<Turn> AlgorithmWork::Ask(session::Session& session, const Algorithm& algorithm) {
   NAM_RETURN_IF_ERROR(Force(session, algorithm));
-  NAM_ASSIGN_OR_RETURN(const session::ResultSet result, session.Execute(workload_.sql()));
-  NAM_ASSIGN_OR_RETURN(Answer answer, ToAnswer(result.rows));
-  return Turn{std::move(answer), result.elapsed_ms};
+  NAM_ASSIGN_OR_RETURN(session::ResultSet result, session.Execute(workload_.sql()));
+  return Turn{std::move(result.rows), result.elapsed_ms};
 }
 
 absl::StatusOr<Turn> AlgorithmWork::AskDuckDb() {
-  NAM_ASSIGN_OR_RETURN(const DuckDb::Answer result, options_.duckdb->Query(workload_.sql()));
-  NAM_ASSIGN_OR_RETURN(Answer answer, ToAnswer(result.rows));
-  return Turn{std::move(answer), result.elapsed_ms};
+  NAM_ASSIGN_OR_RETURN(DuckDb::Answer result, options_.duckdb->Query(workload_.sql()));
+  return Turn{std::move(result.rows), result.elapsed_ms};
 }
 
 }  // namespace nam::bench

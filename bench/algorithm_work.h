@@ -1,9 +1,6 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,52 +9,44 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "bench/algorithm.h"
+#include "bench/command.h"
 #include "bench/duckdb.h"
 #include "bench/turns.h"
 #include "bench/workload.h"
 #include "catalog/attachment.h"
 #include "session/session.h"
-#include "terminal/progress_line.h"
 
 namespace nam::bench {
 
 struct AlgorithmWorkOptions {
   std::vector<Algorithm> algorithms;
   int repeat = 3;
-  size_t warm_up = TurnsOptions().warm_up;              // contenders with a warm-up turn
-  int threads = 2;                                      // for loading; servers, peer and bound have their own
-  uint64_t query_mib_max = 4096;                        // the session's limit per query
-  std::string directory;                                // for the peer's input files
-  DuckDb* duckdb = nullptr;                             // null: takes no part
-  std::function<bool()> proceed = [] { return true; };  // asked before every turn; false: cancelled
-  std::string explained;  // algorithm whose plan of each case is kept; empty: none
+  size_t warm_up = TurnsOptions().warm_up;  // contenders with a warm-up turn
+  int threads = 2;                          // for loading; servers and peer have their own
+  uint64_t query_mib_max = 4096;            // the session's limit per query
+  std::string directory;                    // for the peer's input files
+  DuckDb* duckdb = nullptr;                 // null: takes no part
+  std::string explained;                    // algorithm whose plan of each case is kept; empty: none
 };
 
-/// Runs each case: all contenders load the data; algorithms, DuckDB and the hand-written loop take turns;
-/// then all drop the data. An algorithm that the engine refuses is skipped and reported; nothing runs in its
-/// place.
+/// Runs each case: all contenders load the data; algorithms and DuckDB take turns; then all drop the data.
+/// An algorithm that the engine refuses is skipped and reported; nothing runs in its place.
 class AlgorithmWork {
  public:
   struct Skipped {
     std::string algorithm;
     std::string why;
   };
-  struct Case {
-    size_t index = 0;  // in the workload
-    Json plan;         // EXPLAIN's, for the explained algorithm
-    std::vector<ContenderTimes> contenders;
-  };
 
-  /// `workload` must outlive this object.
-  AlgorithmWork(Workload& workload, const AlgorithmWorkOptions& options)
-      : workload_(workload), options_(options), algorithms_(options.algorithms) {}
+  /// `run` and `workload` must outlive this object.
+  AlgorithmWork(Run& run, Workload& workload, const AlgorithmWorkOptions& options)
+      : run_(run), workload_(workload), options_(options), algorithms_(options.algorithms) {}
 
   absl::Status RunOn(catalog::Attachment& attachment);
-  /// Any thread; makes RunOn return soon.
-  void Cancel();
 
   // After RunOn:
-  const std::vector<Case>& cases() const { return cases_; }
+  /// In the workload's order; with the plan of the explained algorithm.
+  const std::vector<CaseFigures>& cases() const { return cases_; }
   const std::vector<Skipped>& skipped() const { return skipped_; }
 
  private:
@@ -71,17 +60,13 @@ class AlgorithmWork {
   std::vector<Contender> MakeContenders(session::Session& session);
   absl::StatusOr<Turn> Ask(session::Session& session, const Algorithm& algorithm);
   absl::StatusOr<Turn> AskDuckDb();
-  void SetSession(session::Session* session);
 
+  Run& run_;
   Workload& workload_;
   const AlgorithmWorkOptions options_;
-  ProgressLine progress_;
   std::vector<Algorithm> algorithms_;  // not skipped
   std::vector<Skipped> skipped_;
-  std::vector<Case> cases_;
-  std::atomic<bool> cancelled_ = false;
-  std::mutex session_mutex_;
-  session::Session* session_ = nullptr;  // while RunOn runs
+  std::vector<CaseFigures> cases_;
 };
 
 }  // namespace nam::bench

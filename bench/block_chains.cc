@@ -22,6 +22,11 @@ storage::RemotePtr<void> PlaceOf(uint32_t chain, uint32_t index, uint32_t chains
   return {kBenchServer, kFirstOffset + (uint64_t{index} * chains + chain) * block_bytes};
 }
 
+storage::BlockLayout LayoutOf(uint32_t block_bytes) {
+  const uint32_t slots = storage::PointerSlots(kBlocksPerChain, kPointerGroup);
+  return {kWidths, storage::BlockLayout::RowsThatFit(kWidths, block_bytes, slots), slots};
+}
+
 /// Chain c holds 0, 1, 2 … across all its blocks.
 void Fill(storage::BlockWriter& writer, const storage::BlockLayout& layout, uint32_t chain, uint32_t index,
           const std::vector<uint64_t>& pointers) {
@@ -50,6 +55,32 @@ absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> OneServer::Lookup(M
   return regions_;
 }
 
+ChainSet ChainsOf(uint32_t block_bytes, uint32_t chains) {
+  const storage::BlockLayout layout = LayoutOf(block_bytes);
+  const uint64_t values = uint64_t{kBlocksPerChain} * layout.block_rows();
+  ChainSet set{.table = {kAllocation, kPointerGroup, kWidths, {0}},
+               .sum_per_chain = values * (values - 1) / 2,
+               .block_bytes = layout.bytes()};
+  for (uint32_t chain = 0; chain < chains; ++chain) {
+    std::vector<uint64_t>& pointers = set.pointers.emplace_back();
+    for (uint32_t index = 0; index < kBlocksPerChain; ++index)
+      pointers.push_back(PlaceOf(chain, index, chains, block_bytes).raw());
+    set.chains.push_back({.partition = chain,
+                          .number = chain,
+                          .blocks = kBlocksPerChain,
+                          .block_rows = layout.block_rows(),
+                          .head = {pointers.begin(), pointers.begin() + kPointerGroup}});
+  }
+  return set;
+}
+
+storage::MulticastTable PartOf(const ChainSet& set, uint32_t part, uint32_t parts) {
+  storage::MulticastTable table{.table = set.table};
+  for (size_t chain = part; chain < set.chains.size(); chain += parts)
+    table.chains.push_back({static_cast<uint32_t>(chain), set.chains[chain].block_rows, set.pointers[chain]});
+  return table;
+}
+
 absl::StatusOr<ChainSet> WriteChains(storage::Channel& channel, const ServerAddress& server,
                                      uint32_t block_bytes, uint32_t chains) {
   if (kFirstOffset + uint64_t{chains} * kBlocksPerChain * block_bytes > server.region_bytes) {
@@ -57,30 +88,19 @@ absl::StatusOr<ChainSet> WriteChains(storage::Channel& channel, const ServerAddr
                                                       uint64_t{chains} * kBlocksPerChain, block_bytes,
                                                       server.region_bytes));
   }
-  const uint32_t slots = storage::PointerSlots(kBlocksPerChain, kPointerGroup);
-  const uint32_t rows = storage::BlockLayout::RowsThatFit(kWidths, block_bytes, slots);
-  const storage::BlockLayout layout(kWidths, rows, slots);
-  ChainSet set{.table = {kAllocation, kPointerGroup, kWidths, {0}}, .block_bytes = layout.bytes()};
-  const uint64_t values = uint64_t{kBlocksPerChain} * rows;
-  set.sum_per_chain = values * (values - 1) / 2;
+  const storage::BlockLayout layout = LayoutOf(block_bytes);
+  ChainSet set = ChainsOf(block_bytes, chains);
   const auto grant = std::make_shared<fabric::Grant>(AllocationId(kAllocation), /*attempt=*/0);
   NAM_ASSIGN_OR_RETURN(fabric::Grant::Use use, storage::UseOf(grant));
   storage::BlockSink sink(channel, std::move(use), block_bytes);
   for (uint32_t chain = 0; chain < chains; ++chain) {
-    std::vector<uint64_t>& pointers = set.pointers.emplace_back();
-    for (uint32_t index = 0; index < kBlocksPerChain; ++index)
-      pointers.push_back(PlaceOf(chain, index, chains, block_bytes).raw());
+    const std::vector<uint64_t>& pointers = set.pointers[chain];
     for (uint32_t index = 0; index < kBlocksPerChain; ++index) {
       NAM_ASSIGN_OR_RETURN(std::byte* const block, sink.Acquire());
       storage::BlockWriter writer(layout, block);
       Fill(writer, layout, chain, index, pointers);
       NAM_RETURN_IF_ERROR(sink.Write(storage::RemotePtr<void>::FromRaw(pointers[index]), layout.bytes()));
     }
-    set.chains.push_back({.partition = chain,
-                          .number = chain,
-                          .blocks = kBlocksPerChain,
-                          .block_rows = rows,
-                          .head = {pointers.begin(), pointers.begin() + kPointerGroup}});
   }
   NAM_RETURN_IF_ERROR(sink.Flush());
   return set;

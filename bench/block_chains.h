@@ -10,6 +10,7 @@
 #include "fabric/region_directory.h"
 #include "storage/block_stream.h"
 #include "storage/channel.h"
+#include "storage/multicast_blocks.h"
 
 /// A table to stream, as in I-Store's microbenchmarks: one column of 8-byte integers, in chains whose blocks
 /// are scattered over one server's memory.
@@ -37,7 +38,11 @@ struct ChainSet {
   uint32_t block_bytes = 0;
 };
 
-/// Writes `chains` chains through the channel. INVALID_ARGUMENT if they do not fit the server's region.
+/// Where `chains` chains lie in the server's memory: both ends know it without telling each other.
+ChainSet ChainsOf(uint32_t block_bytes, uint32_t chains);
+/// Every parts-th chain, from number `part` on.
+storage::MulticastTable PartOf(const ChainSet& set, uint32_t part, uint32_t parts);
+/// Writes ChainsOf through the channel. INVALID_ARGUMENT if they do not fit the server's region.
 absl::StatusOr<ChainSet> WriteChains(storage::Channel& channel, const ServerAddress& server,
                                      uint32_t block_bytes, uint32_t chains);
 

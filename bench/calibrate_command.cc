@@ -14,26 +14,19 @@ class Calibrate final : public Command {
   Calibrate() : Command("calibrate", "measure the running cluster's fabric, for the optimizer's estimates") {}
 
   std::vector<Option> Options() override {
-    return {{"--catalog",
-             &cluster_.catalog,
-             "the cluster's catalog; without it, the local cluster",
-             {},
-             {},
-             "HOST:PORT"},
-            {"--secret-file", &cluster_.secret_file, "file with the cluster's secret", {}, {}, "FILE"},
-            {"--tls-certificate",
-             &cluster_.tls.certificate,
-             "this process's certificate, in PEM",
-             {},
-             {},
-             "FILE"},
-            {"--tls-key", &cluster_.tls.key, "the certificate's key", {}, {}, "FILE"},
-            {"--tls-ca", &cluster_.tls.authority, "certificates of the cluster's authority", {}, {}, "FILE"},
-            {"--state-dir", &cluster_.state_dir, "the local cluster's directory", {}, {}, "DIR"},
-            {"--rdma", &cluster_.rdma, "verbs: the device", {}, {}, "DEVICE[:PORT][,gid=N]"},
-            {"--rounds", &rounds_, "rounds per measurement; the median counts", {{1, 1'000}}},
-            {"--no-rows", &no_rows_, "skip joins and groups, which need temporary tables"},
-            {"--dry-run", &dry_run_, "measure without changing the catalog"}};
+    return {
+        Option::Place("--catalog", &cluster_.catalog, "HOST:PORT",
+                      "the cluster's catalog; without it, the local cluster"),
+        Option::Place("--secret-file", &cluster_.secret_file, "FILE", "file with the cluster's secret"),
+        Option::Place("--tls-certificate", &cluster_.tls.certificate, "FILE",
+                      "this process's certificate, in PEM"),
+        Option::Place("--tls-key", &cluster_.tls.key, "FILE", "the certificate's key"),
+        Option::Place("--tls-ca", &cluster_.tls.authority, "FILE", "certificates of the cluster's authority"),
+        Option::Place("--state-dir", &cluster_.state_dir, "DIR", "the local cluster's directory"),
+        Option::Place("--rdma", &cluster_.rdma, "DEVICE[:PORT][,gid=N]", "verbs: the device"),
+        {"--rounds", &rounds_, "rounds per measurement; the median counts", {{1, 1'000}}},
+        {"--no-rows", &no_rows_, "skip joins and groups, which need temporary tables"},
+        {"--dry-run", &dry_run_, "measure without changing the catalog"}};
   }
 
   absl::StatusOr<Report> Measure(Run& run) override {

@@ -15,7 +15,6 @@
 #include "bench/fabric_lane.h"
 #include "bench/report.h"
 #include "bench/server_end.h"
-#include "bench/socket_peer.h"
 #include "storage/channel.h"
 
 namespace nam::bench {
@@ -180,28 +179,30 @@ class Calibration {
 
   absl::Status MeasureMessages() {
     fabric::Fabric& fabric = attachment_.fabric();
-    const bool sockets = fabric.kind() != fabric::Kind::kSim;
+    NAM_RETURN_IF_ERROR(MeasureSends("messages", &FabricConstants::send_byte_ps, fabric));
+    if (fabric.kind() == fabric::Kind::kSim) return absl::OkStatus();
+    // Exchanges over sockets use a fabric of their own, as this does.
+    NAM_ASSIGN_OR_RETURN(
+        const auto sockets,
+        fabric::Open({.kind = fabric::Kind::kTcp, .secret = "calibration", .host = "127.0.0.1"}));
+    return MeasureSends("sockets", &FabricConstants::socket_byte_ps, *sockets);
+  }
+
+  absl::Status MeasureSends(const char* doing, double FabricConstants::*constant, fabric::Fabric& fabric) {
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<BenchServer> server,
-                         BenchServer::Start(fabric, {.region_bytes = kLeastSlabBytes, .sockets = sockets}));
+                         BenchServer::Start(fabric, {.region_bytes = kLeastSlabBytes}));
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<Lane> lane,
                          Lane::Open(fabric, server->address(), kInFlight * kLargeBytes + 4096, 1));
-    const FabricCase send{.operation = Operation::kSend, .bytes = SendBytes(), .in_flight = kInFlight};
-    NAM_RETURN_IF_ERROR(Measure("messages", &FabricConstants::send_byte_ps, [&]() -> absl::StatusOr<double> {
+    const FabricCase send{.operation = Operation::kSend,
+                          .bytes = std::min(kLargeBytes, BytesMax(Operation::kSend)),
+                          .in_flight = kInFlight};
+    return Measure(doing, constant, [&]() -> absl::StatusOr<double> {
       NAM_ASSIGN_OR_RETURN(const Lane::Outcome outcome, lane->Run(send, kMessagesNs, nullptr));
       return outcome.operations == 0 ? 0
                                      : static_cast<double>(outcome.elapsed_ns) * kPsPerNs /
                                            static_cast<double>(outcome.operations * send.bytes);
-    }));
-    if (!sockets) return absl::OkStatus();
-    std::vector<std::byte> memory(kInFlight * kLargeBytes);
-    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<SocketClient> socket,
-                         SocketClient::Connect(server->address().sockets, kLargeBytes, 8, memory));
-    return Measure("sockets", &FabricConstants::socket_byte_ps, [&]() -> absl::StatusOr<double> {
-      NAM_ASSIGN_OR_RETURN(const double rate, socket->Run(kInFlight, kMessagesNs));
-      return rate <= 0 ? 0 : 1e12 / (rate * kLargeBytes);
     });
   }
-  static uint32_t SendBytes() { return std::min(kLargeBytes, BytesMax(Operation::kSend)); }
 
   absl::Status MeasureMemory() {
     const auto cache = [](int name, double otherwise) {

@@ -17,8 +17,8 @@ struct CalibrationOptions {
 
 /// Measures the costs of transfers and accesses from this host: READs and WRITEs of scratch memory of the
 /// cluster's memory servers, which is freed afterwards, with the compute servers' window; messages of the
-/// same fabric and sockets between two threads of this process; memory and caches of this host, which should
-/// resemble the compute servers'. Costs of rows are not measured and stay as in `before`.
+/// same fabric and of the tcp fabric between two threads of this process; memory and caches of this host,
+/// which should resemble the compute servers'. Costs of rows are not measured and stay as in `before`.
 absl::StatusOr<catalog::FabricConstants> MeasureFabricConstants(catalog::Attachment& attachment,
                                                                 const catalog::FabricConstants& before,
                                                                 const CalibrationOptions& options);

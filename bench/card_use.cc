@@ -61,7 +61,8 @@ std::vector<CardUse> CardWatch::Uses() const {
                     .word = static_cast<double>(word.busy_ns) / ns,
                     .where = word.address,
                     .bytes = passed(&NicTraffic::bytes_out) + passed(&NicTraffic::bytes_in),
-                    .messages = passed(&NicTraffic::messages_out) + passed(&NicTraffic::messages_in)});
+                    .messages = passed(&NicTraffic::messages_out) + passed(&NicTraffic::messages_in),
+                    .received_bytes = passed(&NicTraffic::bytes_in)});
   }
   return uses;
 }

@@ -37,6 +37,7 @@ struct CardUse {
   std::string word_name = "one word";
   // Totals of both directions.
   int64_t bytes = 0, messages = 0;
+  int64_t received_bytes = 0;
 
   UnitUse Busiest() const;
 };

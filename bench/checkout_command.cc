@@ -19,8 +19,7 @@ namespace {
 constexpr uint64_t kExpectedOrders = 1'000'000;
 constexpr uint64_t kProducts = 1'000'000, kSimulatedProducts = 200'000;
 
-const char* const kSides[] = {"bare loop", "equal loop", "rsi",     "rsi, 4 versions",
-                              "SQLite",    "2pc-tcp",    "2pc-send"};
+const char* const kSides[] = {"equal loop", "rsi", "rsi, 4 versions", "SQLite", "2pc-tcp", "2pc-send"};
 
 /// All contenders in turn, round after round.
 class CheckoutWork {
@@ -54,8 +53,7 @@ class CheckoutWork {
 
  private:
   absl::StatusOr<double> RunSide(const std::string& side) {
-    if (side == "bare loop") return RunLoop(CheckoutLoop::Work::kMemory);
-    if (side == "equal loop") return RunLoop(CheckoutLoop::Work::kEqual);
+    if (side == "equal loop") return RunLoop();
     if (side == "SQLite") return RunSqlite();
     if (side == "rsi") return RunRsi(1);
     if (side == "rsi, 4 versions") return RunRsi(4);
@@ -63,7 +61,7 @@ class CheckoutWork {
     return RunTwoPhase(side == "2pc-tcp" ? Kind::kSocket : Kind::kSend);
   }
 
-  absl::StatusOr<double> RunLoop(CheckoutLoop::Work work) {
+  absl::StatusOr<double> RunLoop() {
     if (loop_ == nullptr) {
       NAM_ASSIGN_OR_RETURN(
           loop_, CheckoutLoop::Load(attachment_->fabric(), {.checkout = checkout_,
@@ -71,12 +69,12 @@ class CheckoutWork {
                                                             .seed = driver_.seed,
                                                             .run_us = driver_.run_us}));
     }
-    return loop_->Run(work).per_s;
+    return loop_->Run().per_s;
   }
 
   absl::StatusOr<double> RunSqlite() {
     if (sqlite_ == nullptr) {
-      NAM_ASSIGN_OR_RETURN(sqlite_, CheckoutSqlite::Load({.checkout = checkout_}));
+      NAM_ASSIGN_OR_RETURN(sqlite_, CheckoutSqlite::Load(checkout_));
     }
     return sqlite_->Run(attachment_->fabric().clock(), driver_.run_us);
   }
@@ -120,7 +118,6 @@ Report ReportOf(const CheckoutBenchOptions& options, const CheckoutWork& work) {
   Report report{.config = {{"clients", options.clients[0]}},
                 .summary = {{"rsi_committed_per_s", std::round(rsi)},
                             {"rsi_over_equal_loop", over("equal loop")},
-                            {"rsi_over_bare_loop", over("bare loop")},
                             {"rsi_over_sqlite", over("SQLite")},
                             {"rsi_over_2pc_tcp", over("2pc-tcp")},
                             {"rsi_over_2pc_send", over("2pc-send")},
@@ -145,15 +142,12 @@ Report ReportOf(const CheckoutBenchOptions& options, const CheckoutWork& work) {
 class Checkout final : public Command {
  public:
   Checkout()
-      : Command("checkout", "transactions, compared to loops without any, SQLite and two-phase commit") {}
+      : Command("checkout", "transactions, compared to a loop without any, SQLite and two-phase commit") {}
 
   std::vector<Option> Options() override {
     return {
-        {"--fabric",
-         &options_.fabric,
-         "that the cluster uses; sim: a figure in virtual time",
-         {},
-         {"shm", "tcp", "verbs", "sim"}},
+        Option::OneOf("--fabric", &options_.fabric, {"shm", "tcp", "verbs", "sim"},
+                      "that the cluster uses; sim: a figure in virtual time"),
         {"--memory-servers", &options_.memory_servers, "number of memory servers"},
         {"--clients",
          &options_.clients,
@@ -166,11 +160,8 @@ class Checkout final : public Command {
         {"--zipf", &options_.zipf, "skew of the products' popularity, below 1; 0: uniform"},
         {"--seed", &options_.seed, "other purchases of the same kind"},
         {"--generation", &options_.generation, "sim: fdr, edr, hdr, ndr, or a model's file"},
-        {"--protocols",
-         &options_.protocols,
-         "sim: any of rsi,2pc-send,2pc-tcp (all)",
-         {},
-         {kRsi, kTwoPhaseSend, kTwoPhaseTcp}},
+        Option::OneOf("--protocols", &options_.protocols, {kRsi, kTwoPhaseSend, kTwoPhaseTcp},
+                      "sim: any of rsi,2pc-send,2pc-tcp (all)"),
         {"--row-servers",
          &options_.row_servers,
          "sim: servers for rows, in addition to the one for the transaction state",

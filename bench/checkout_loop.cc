@@ -1,6 +1,5 @@
 #include "bench/checkout_loop.h"
 
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <span>
@@ -17,18 +16,9 @@ namespace nam::bench {
 namespace {
 
 using tpcw::kLinesPerOrder;
-using Products = std::array<uint64_t, kLinesPerOrder>;
 
 constexpr uint64_t kOrdersPerThread = uint64_t{1} << 17;  // much more than caches hold
 constexpr size_t kCacheLineBytes = 64;
-
-Products DrawProducts(RandomStream& random, uint64_t products) {
-  Products drawn;
-  do {
-    for (uint64_t& product : drawn) product = random.Below(products);
-  } while (drawn[0] == drawn[1] || drawn[0] == drawn[2] || drawn[1] == drawn[2]);
-  return drawn;
-}
 
 }  // namespace
 
@@ -50,63 +40,16 @@ absl::StatusOr<std::unique_ptr<CheckoutLoop>> CheckoutLoop::Load(fabric::Fabric&
   NAM_RETURN_IF_ERROR(options.checkout.Validate());
   if (options.threads < 1) return absl::InvalidArgumentError("checkout loop: no threads");
   std::unique_ptr<CheckoutLoop> loop(new CheckoutLoop(fabric, options));
-  const fabric::AllocateOptions allocate = {.huge_pages = options.huge_pages, .populate = true};
+  const fabric::AllocateOptions allocate = {.populate = true};
   NAM_ASSIGN_OR_RETURN(loop->products_,
                        fabric.Allocate(options.checkout.products * options.checkout.product_bytes, allocate));
   NAM_ASSIGN_OR_RETURN(loop->orders_, fabric.Allocate(static_cast<size_t>(options.threads) *
                                                           kOrdersPerThread * loop->order_bytes_,
                                                       allocate));
+  for (uint64_t id = 0; id < options.checkout.products; ++id) {
+    tpcw::WriteNewProduct(options.checkout, id, {loop->Product(id), options.checkout.product_bytes});
+  }
   return loop;
-}
-
-// The two kinds of work use different rows: words in native byte order, and rows as in tables.
-void CheckoutLoop::FillProducts(Work work) {
-  if (filled_for_ == work) return;
-  const tpcw::CheckoutOptions& checkout = options_.checkout;
-  for (uint64_t id = 0; id < checkout.products; ++id) {
-    if (work == Work::kEqual) {
-      tpcw::WriteNewProduct(checkout, id, {Product(id), checkout.product_bytes});
-    } else {
-      const tpcw::ProductRow product{{.id = id, .write = id + 1, .check = 0}, checkout.initial_stock, 100};
-      std::memcpy(Product(id), &product, sizeof product);
-    }
-  }
-  filled_for_ = work;
-}
-
-void CheckoutLoop::MoveMemory(int thread, Lane& lane) const {
-  const size_t product_bytes = options_.checkout.product_bytes, line_bytes = options_.checkout.line_bytes;
-  std::byte* const orders = orders_->data() + static_cast<size_t>(thread) * kOrdersPerThread * order_bytes_;
-  std::vector<std::byte> copies(kLinesPerOrder * product_bytes), order(order_bytes_);
-  RandomStream random(static_cast<uint64_t>(thread) + 1);
-  uint64_t number = 0;
-  for (; !lane.stop->load(std::memory_order_relaxed); ++number) {
-    const Products drawn = DrawProducts(random, options_.checkout.products);
-    for (size_t i = 0; i < kLinesPerOrder; ++i) {
-      std::memcpy(copies.data() + i * product_bytes, Product(drawn[i]), product_bytes);
-    }
-    auto* const order_row = reinterpret_cast<tpcw::OrderRow*>(order.data());
-    order_row->id = number;
-    order_row->lines = kLinesPerOrder;
-    order_row->total = 0;
-    for (size_t i = 0; i < kLinesPerOrder; ++i) {
-      auto* const product = reinterpret_cast<tpcw::ProductRow*>(copies.data() + i * product_bytes);
-      auto* const line =
-          reinterpret_cast<tpcw::LineRow*>(order.data() + options_.checkout.order_bytes + i * line_bytes);
-      line->id = tpcw::LineId(number, i);
-      line->product = drawn[i];
-      line->quantity = 1 + static_cast<int64_t>(number % 10);
-      order_row->total += line->quantity * product->price;
-      product->stock -= line->quantity;
-      if (product->stock < 10) product->stock += 1000;
-      product->write = number;
-    }
-    std::memcpy(orders + number % kOrdersPerThread * order_bytes_, order.data(), order_bytes_);
-    for (size_t i = 0; i < kLinesPerOrder; ++i) {
-      std::memcpy(Product(drawn[i]), copies.data() + i * product_bytes, product_bytes);
-    }
-  }
-  lane.transactions = number;
 }
 
 // Checks a row in a copy, because other threads may write it meanwhile. Fills new rows in place.
@@ -147,8 +90,7 @@ void CheckoutLoop::CheckOut(int thread, Lane& lane) const {
   lane.transactions = number;
 }
 
-CheckoutLoop::Outcome CheckoutLoop::Run(Work work) {
-  FillProducts(work);
+CheckoutLoop::Outcome CheckoutLoop::Run() {
   std::atomic<bool> stop = false;
   std::vector<Lane> lanes(static_cast<size_t>(options_.threads));
   for (Lane& lane : lanes) lane.stop = &stop;
@@ -158,9 +100,8 @@ CheckoutLoop::Outcome CheckoutLoop::Run(Work work) {
     std::vector<std::unique_ptr<fabric::Thread>> threads;
     for (int i = 0; i < options_.threads; ++i) {
       Lane& lane = lanes[static_cast<size_t>(i)];
-      threads.push_back(fabric_.StartThread("loop-" + std::to_string(i), [this, i, work, &lane] {
-        work == Work::kEqual ? CheckOut(i, lane) : MoveMemory(i, lane);
-      }));
+      threads.push_back(
+          fabric_.StartThread("loop-" + std::to_string(i), [this, i, &lane] { CheckOut(i, lane); }));
     }
     clock.SleepUntil(clock.After(options_.run_us));
     stop = true;

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "absl/status/statusor.h"
 #include "fabric/fabric.h"
@@ -16,40 +15,30 @@ struct CheckoutLoopOptions {
   int threads = 1;
   uint64_t seed = 1;  // like the driver's: thread n buys what client n of a run buys
   int64_t run_us = 2'000'000;
-  bool huge_pages = true;  // as memory servers use
 };
 
 /// Checkouts without transactions, hand-written for shared memory. Products lie in an array, and each thread
 /// writes orders with their lines into a ring. No index, versions, locks or timestamps: threads may overwrite
-/// each other's rows.
+/// each other's rows. It does all work of a transaction's client (with its code, tpcw::Purchase): draws the
+/// same products and quantities, checks the rows read, fills the rows written. A transaction's time beyond
+/// this loop is the price of transactions.
 class CheckoutLoop {
  public:
-  enum class Work : uint8_t {
-    /// Copies three products out, writes an order and its lines, copies the products back with less stock.
-    /// Only moves memory: rows are neither filled nor checked.
-    kMemory,
-    /// All work of a transaction's client (with its code, tpcw::Purchase): draws the same products and
-    /// quantities, checks the rows read, fills the rows written. A transaction's time beyond this loop is the
-    /// price of transactions.
-    kEqual,
-  };
   struct Outcome {
     double per_s = 0;  // transactions of all threads
-    /// With kEqual: products mixed by concurrent writes; they are reset.
+    /// Products mixed by concurrent writes; they are reset.
     uint64_t torn_rows = 0;
   };
 
   /// Products and orders lie in shared memory of `fabric`.
   static absl::StatusOr<std::unique_ptr<CheckoutLoop>> Load(fabric::Fabric& fabric,
                                                             const CheckoutLoopOptions& options);
-  Outcome Run(Work work);
+  Outcome Run();
 
  private:
   struct Lane;
   CheckoutLoop(fabric::Fabric& fabric, const CheckoutLoopOptions& options);
-  void FillProducts(Work work);
   std::byte* Product(uint64_t id) const { return products_->data() + id * options_.checkout.product_bytes; }
-  void MoveMemory(int thread, Lane& lane) const;
   void CheckOut(int thread, Lane& lane) const;
 
   fabric::Fabric& fabric_;
@@ -58,7 +47,6 @@ class CheckoutLoop {
   const size_t order_bytes_;  // an order with its lines
   std::unique_ptr<fabric::MemoryRegion> products_;
   std::unique_ptr<fabric::MemoryRegion> orders_;  // per thread: a ring of orders with their lines
-  std::optional<Work> filled_for_;
 };
 
 }  // namespace nam::bench

@@ -72,12 +72,12 @@ struct CheckoutSqlite::Statements {
   Statement begin, commit, read, insert_order, insert_line, update, insert_product;
 };
 
-CheckoutSqlite::CheckoutSqlite(const CheckoutSqliteOptions& options)
-    : options_(options),
-      choice_(options.checkout.products, options.checkout.zipf_theta),
-      product_(options.checkout.product_bytes - 3 * 8),
-      order_(options.checkout.order_bytes - 3 * 8),
-      line_(options.checkout.line_bytes - 4 * 8) {}
+CheckoutSqlite::CheckoutSqlite(const tpcw::CheckoutOptions& checkout)
+    : checkout_(checkout),
+      choice_(checkout.products, checkout.zipf_theta),
+      product_(checkout.product_bytes - 3 * 8),
+      order_(checkout.order_bytes - 3 * 8),
+      line_(checkout.line_bytes - 4 * 8) {}
 
 CheckoutSqlite::~CheckoutSqlite() {
   statements_.reset();
@@ -89,9 +89,9 @@ absl::Status CheckoutSqlite::Execute(const char* sql) {
   return absl::InternalError(absl::StrCat("SQLite: ", sqlite3_errmsg(database_), " in: ", sql));
 }
 
-absl::StatusOr<std::unique_ptr<CheckoutSqlite>> CheckoutSqlite::Load(const CheckoutSqliteOptions& options) {
-  NAM_RETURN_IF_ERROR(options.checkout.Validate());
-  std::unique_ptr<CheckoutSqlite> loaded(new CheckoutSqlite(options));
+absl::StatusOr<std::unique_ptr<CheckoutSqlite>> CheckoutSqlite::Load(const tpcw::CheckoutOptions& checkout) {
+  NAM_RETURN_IF_ERROR(checkout.Validate());
+  std::unique_ptr<CheckoutSqlite> loaded(new CheckoutSqlite(checkout));
   constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(":memory:", &loaded->database_, kFlags, nullptr) != SQLITE_OK) {
     return absl::InternalError("SQLite does not open");
@@ -102,10 +102,9 @@ absl::StatusOr<std::unique_ptr<CheckoutSqlite>> CheckoutSqlite::Load(const Check
 }
 
 absl::Status CheckoutSqlite::Prepare() {
-  NAM_RETURN_IF_ERROR(
-      Execute(options_.journal ? "PRAGMA journal_mode = MEMORY" : "PRAGMA journal_mode = OFF"));
   for (const char* const sql :
-       {"PRAGMA synchronous = OFF", "PRAGMA locking_mode = EXCLUSIVE", "PRAGMA temp_store = MEMORY",
+       {"PRAGMA journal_mode = MEMORY", "PRAGMA synchronous = OFF", "PRAGMA locking_mode = EXCLUSIVE",
+        "PRAGMA temp_store = MEMORY",
         "CREATE TABLE products (id INTEGER PRIMARY KEY, stock INTEGER, price INTEGER, rest BLOB)",
         "CREATE TABLE orders (id INTEGER PRIMARY KEY, lines INTEGER, total INTEGER, rest BLOB)",
         "CREATE TABLE order_lines (id INTEGER PRIMARY KEY, product INTEGER, quantity INTEGER, price INTEGER, "
@@ -118,9 +117,9 @@ absl::Status CheckoutSqlite::Prepare() {
 
 absl::Status CheckoutSqlite::LoadProducts() {
   NAM_RETURN_IF_ERROR(statements_->begin.Run());
-  for (uint64_t id = 0; id < options_.checkout.products; ++id) {
+  for (uint64_t id = 0; id < checkout_.products; ++id) {
     NAM_RETURN_IF_ERROR(statements_->insert_product.Bind(static_cast<int64_t>(id))
-                            .Bind(options_.checkout.initial_stock)
+                            .Bind(checkout_.initial_stock)
                             .Bind(100)
                             .Bind(product_)
                             .Run());
@@ -144,8 +143,7 @@ absl::Status CheckoutSqlite::CheckOut() {
     do {
       line.product = static_cast<int64_t>(choice_.Draw(random_));
     } while (taken(line.product));
-    line.quantity =
-        1 + static_cast<int64_t>(random_.Below(static_cast<uint64_t>(options_.checkout.quantity_max)));
+    line.quantity = 1 + static_cast<int64_t>(random_.Below(static_cast<uint64_t>(checkout_.quantity_max)));
     NAM_RETURN_IF_ERROR(statements_->read.Bind(line.product).RunRow([&](sqlite3_stmt* row) {
       line.stock = sqlite3_column_int64(row, 0);
       line.price = sqlite3_column_int64(row, 1);
@@ -169,7 +167,7 @@ absl::Status CheckoutSqlite::CheckOut() {
   }
   for (const Line& line : lines) {
     int64_t stock = line.stock - line.quantity;
-    if (stock < options_.checkout.restock_below) stock += options_.checkout.restock_quantity;
+    if (stock < checkout_.restock_below) stock += checkout_.restock_quantity;
     NAM_RETURN_IF_ERROR(statements_->update.Bind(stock).Bind(product_).Bind(line.product).Run());
   }
   NAM_RETURN_IF_ERROR(statements_->commit.Run());

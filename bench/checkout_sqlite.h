@@ -14,17 +14,11 @@ struct sqlite3;
 
 namespace nam::bench {
 
-struct CheckoutSqliteOptions {
-  tpcw::CheckoutOptions checkout;
-  /// Keeps the rollback journal in memory. Without it SQLite cannot roll back.
-  bool journal = true;
-};
-
 /// Checkout in SQLite, in memory, in this process: prepared statements, tables clustered by key, no locks
 /// (one connection, one thread, no mutexes), and unread fields of a row in one blob.
 class CheckoutSqlite {
  public:
-  static absl::StatusOr<std::unique_ptr<CheckoutSqlite>> Load(const CheckoutSqliteOptions& options);
+  static absl::StatusOr<std::unique_ptr<CheckoutSqlite>> Load(const tpcw::CheckoutOptions& checkout);
   ~CheckoutSqlite();
 
   /// Runs for `run_us`; returns transactions per second.
@@ -35,13 +29,13 @@ class CheckoutSqlite {
  private:
   class Statement;
   struct Statements;
-  explicit CheckoutSqlite(const CheckoutSqliteOptions& options);
+  explicit CheckoutSqlite(const tpcw::CheckoutOptions& checkout);
   absl::Status Execute(const char* sql);
   absl::Status Prepare();
   absl::Status LoadProducts();
   absl::Status CheckOut();
 
-  const CheckoutSqliteOptions options_;
+  const tpcw::CheckoutOptions checkout_;
   const tpcw::ProductChoice choice_;
   RandomStream random_{1};
   sqlite3* database_ = nullptr;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <utility>
 
@@ -9,7 +8,6 @@
 #include "bench/algorithm_command.h"
 #include "bench/algorithm_work.h"
 #include "bench/calibration.h"
-#include "bench/choice_points.h"
 #include "bench/choice_report.h"
 #include "bench/commands.h"
 #include "bench/row_calibration.h"
@@ -22,26 +20,15 @@ namespace {
 constexpr uint64_t kTuplesMax = uint64_t{1} << 28;
 constexpr char kAuto[] = "auto";
 
-/// A forced join algorithm that streams where possible, like auto.
-absl::StatusOr<Algorithm> ForcedJoin(const std::string& name) {
-  NAM_ASSIGN_OR_RETURN(Algorithm algorithm, name == kAuto ? JoinAlgorithm(name) : ForcedJoinAlgorithm(name));
-  std::erase_if(algorithm.settings, [](const auto& setting) { return setting.first == "nam.exchange"; });
-  return algorithm;
-}
-
-/// The algorithm in EXPLAIN's JSON; empty if there is none.
-std::string ChosenIn(const Json& plan) {
-  const Json::json_pointer chosen("/0/joins/0/algorithm");
-  return plan.contains(chosen) ? plan.at(chosen).get<std::string>() : "";
-}
-
-/// The estimates in EXPLAIN's JSON, by possible algorithm.
-std::map<std::string, double> EstimatesIn(const Json& plan) {
-  const Json::json_pointer estimates("/0/joins/0/estimated_ms");
-  std::map<std::string, double> estimated_ms;
-  if (!plan.contains(estimates)) return estimated_ms;
-  for (const auto& [name, ms] : plan.at(estimates).items()) estimated_ms[name] = ms.get<double>();
-  return estimated_ms;
+/// Those that can be forced; they stream over the fabric where that is possible, as auto does.
+std::vector<Algorithm> ForcedJoins() {
+  std::vector<Algorithm> forced = JoinAlgorithms();
+  for (Algorithm& algorithm : forced)
+    std::erase_if(algorithm.settings, [](const auto& setting) { return setting.first == "nam.exchange"; });
+  std::erase_if(forced, [](const Algorithm& algorithm) {
+    return algorithm.name == kAuto || algorithm.name.ends_with("_fabric");
+  });
+  return forced;
 }
 
 /// The optimizer's choice for random joins, compared with each algorithm that it could have chosen. The
@@ -51,34 +38,30 @@ class Choice final : public Command {
   Choice() : Command("choice", "the optimizer's choice compared to each algorithm, for random joins") {}
 
   std::vector<Option> Options() override {
-    return {
-        {"--points", &points_wanted_, "number of random joins", {{1, 10'000}}},
-        {"--seed", &seed_, "other points, and other data"},
-        {"--tuples-min", &tuples_min_, "minimum per relation: 64K, 1M or 1000"},
-        {"--tuples-max", &tuples_max_, "maximum per relation"},
-        {"--fabrics", &fabrics_, "fabrics, in turn: shm, tcp, verbs (shm,tcp)", {}, {"shm", "tcp", "verbs"}},
-        {"--algorithms", &algorithm_names_, "in addition to auto (pipelined,rrj,rdma_ghj,ghj,ghj_bloom)"},
-        {"--memory-servers", &memory_servers_, "number of memory servers"},
-        {"--compute-servers", &compute_servers_, "number of compute servers"},
-        {"--threads", &threads_, "total of all compute servers; 0: one per processor", {{0, 256}}},
-        {"--repeat", &repeat_, "rounds after a warm-up; figures are medians in ms", {{1, 1'000}}},
-        {"--no-calibration", &no_calibration_, "plan with default constants instead of this machine's"}};
+    return {{"--points", &points_wanted_, "number of random joins", {{1, 10'000}}},
+            {"--seed", &seed_, "other points, and other data"},
+            {"--tuples-min", &tuples_min_, "minimum per relation: 64K, 1M or 1000"},
+            {"--tuples-max", &tuples_max_, "maximum per relation"},
+            Option::OneOf("--fabrics", &fabrics_, {"shm", "tcp", "verbs"},
+                          "fabrics, in turn: shm, tcp, verbs (shm,tcp)"),
+            Option::OneOf("--algorithms", &algorithm_names_, NamesOf(ForcedJoins()),
+                          "in addition to auto (pipelined,rrj,rdma_ghj,ghj,ghj_bloom)"),
+            {"--memory-servers", &memory_servers_, "number of memory servers"},
+            {"--compute-servers", &compute_servers_, "number of compute servers"},
+            {"--threads", &threads_, "total of all compute servers; 0: one per processor", {{0, 256}}},
+            {"--repeat", &repeat_, "rounds after a warm-up; figures are medians in ms", {{1, 1'000}}},
+            {"--no-calibration", &no_calibration_, "plan with default constants instead of this machine's"}};
   }
 
   absl::Status Check() override {
-    if (fabrics_.empty()) return absl::InvalidArgumentError("--fabrics names none");
-    if (algorithm_names_.empty()) return absl::InvalidArgumentError("--algorithms names none");
     NAM_RETURN_IF_ERROR(nam::Validate(
         LocalClusterOptions{.memory_servers = memory_servers_, .compute_servers = compute_servers_}));
     threads_ = ThreadsOf(threads_, compute_servers_);
     NAM_ASSIGN_OR_RETURN(const auto least, ParseCounts("--tuples-min", {tuples_min_}, kTuplesMax));
     NAM_ASSIGN_OR_RETURN(const auto most, ParseCounts("--tuples-max", {tuples_max_}, kTuplesMax));
     if (least[0] > most[0]) return absl::InvalidArgumentError("--tuples-min is above --tuples-max");
-    for (const std::string& name : algorithm_names_) {
-      if (name == kAuto) return absl::InvalidArgumentError("--algorithms are forced ones; auto always runs");
-      NAM_ASSIGN_OR_RETURN(algorithms_.emplace_back(), ForcedJoin(name));
-    }
-    NAM_ASSIGN_OR_RETURN(algorithms_.emplace_back(), ForcedJoin(kAuto));
+    algorithms_ = Named(ForcedJoins(), algorithm_names_);
+    algorithms_.push_back(JoinAlgorithms().back());
     points_ = DrawChoicePoints({.points = static_cast<uint32_t>(points_wanted_),
                                 .seed = seed_,
                                 .tuples_min = least[0],
@@ -97,7 +80,8 @@ class Choice final : public Command {
     for (const std::string& fabric : fabrics_) NAM_RETURN_IF_ERROR(MeasureOn(fabric, run, results, report));
     report.rows = ChoiceRows(results);
     report.summary = ChoiceSummary(results);
-    report.correct = AllEqual(results);
+    report.correct = std::all_of(results.begin(), results.end(),
+                                 [](const ChoiceResult& each) { return each.figures.equal(); });
     report.summary["equal_answers"] = report.correct;
     return report;
   }
@@ -109,25 +93,22 @@ class Choice final : public Command {
     std::copy_if(points_.begin(), points_.end(), std::back_inserter(points),
                  [&](const ChoicePoint& point) { return point.fabric == fabric; });
     if (points.empty()) return absl::OkStatus();
-    JoinWorkload::Options options{.seed = seed_, .threads = threads_, .loop = false};
+    JoinWorkload::Options options{.seed = seed_, .threads = threads_};
     for (const ChoicePoint& point : points) options.cases.push_back(point.join);
     JoinWorkload workload(options);
-    AlgorithmWork work(workload, {.algorithms = algorithms_,
-                                  .repeat = repeat_,
-                                  .threads = threads_,
-                                  .query_mib_max = need_.query_mib_max(),
-                                  .explained = kAuto});
+    AlgorithmWork work(run, workload,
+                       {.algorithms = algorithms_,
+                        .repeat = repeat_,
+                        .threads = threads_,
+                        .query_mib_max = need_.query_mib_max(),
+                        .explained = kAuto});
     const auto measure = [&](catalog::Attachment& attachment, const ClusterOptions&) -> absl::Status {
       if (!no_calibration_) NAM_RETURN_IF_ERROR(Calibrate(attachment, run));
       return work.RunOn(attachment);
     };
-    run.OnCancel([&] { work.Cancel(); });
-    const absl::Status status =
-        run.InCluster(ClusterFor(need_, fabric, memory_servers_, compute_servers_, threads_), measure);
-    run.OnCancel();
-    NAM_RETURN_IF_ERROR(status);
-    for (const AlgorithmWork::Case& each : work.cases())
-      results.push_back({points[each.index], ChosenIn(each.plan), each.contenders, EstimatesIn(each.plan)});
+    NAM_RETURN_IF_ERROR(
+        run.InCluster(ClusterFor(need_, fabric, memory_servers_, compute_servers_, threads_), measure));
+    for (size_t i = 0; i < points.size(); ++i) results.push_back(ResultOf(points[i], work.cases()[i]));
     for (const AlgorithmWork::Skipped& each : work.skipped()) {
       report.config["skipped"][each.algorithm] = each.why;
       absl::StrAppend(&report.remarks, "Left out: ", each.algorithm,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/random.h"
 #include "bench/report.h"
 
 namespace nam::bench {
@@ -14,18 +15,53 @@ std::optional<double> OverBest(std::optional<double> ms, const std::optional<Cho
   return best.has_value() ? RatioOf(ms, best->ms) : std::nullopt;
 }
 
+uint64_t DrawTuples(RandomStream& random, const ChoicePointOptions& options) {
+  const double least = std::log2(static_cast<double>(options.tuples_min));
+  const double most = std::log2(static_cast<double>(options.tuples_max));
+  return static_cast<uint64_t>(std::exp2(least + random.Fraction() * (most - least)));
+}
+
+/// Rounds so that a report shows the exact number.
+double InHundredths(double value) {
+  return std::round(value * 100) / 100;
+}
+
 }  // namespace
 
-std::optional<double> ChoiceResult::MedianMs(const std::string& contender) const {
-  for (const ContenderTimes& times : contenders) {
-    if (times.name == contender) return times.median_ms();
+std::vector<ChoicePoint> DrawChoicePoints(const ChoicePointOptions& options) {
+  RandomStream random(options.seed);
+  std::vector<ChoicePoint> points;
+  for (uint32_t i = 0; i < options.points; ++i) {
+    ChoicePoint& point = points.emplace_back();
+    point.fabric = options.fabrics[i % options.fabrics.size()];
+    point.join.tuples = DrawTuples(random, options);
+    point.join.s_tuples = DrawTuples(random, options);
+    point.join.selectivity = InHundredths(0.05 + 0.95 * random.Fraction());
+    const bool skewed = random.Below(2) == 1;
+    const double zipf = InHundredths(0.25 + 0.75 * random.Fraction());
+    point.join.zipf = skewed ? zipf : 0;
   }
-  return std::nullopt;
+  return points;
+}
+
+ChoiceResult ResultOf(const ChoicePoint& point, CaseFigures measured) {
+  const Json::json_pointer chosen("/0/joins/0/algorithm"), estimates("/0/joins/0/estimated_ms");
+  ChoiceResult result{.figures = std::move(measured)};
+  const Json& plan = result.figures.plan;
+  result.figures.settings = {{"fabric", point.fabric},
+                             {"r_tuples", point.join.tuples},
+                             {"s_tuples", point.join.s_tuples},
+                             {"selectivity", point.join.selectivity},
+                             {"zipf", point.join.zipf}};
+  if (plan.contains(chosen)) result.chosen = plan.at(chosen).get<std::string>();
+  if (!plan.contains(estimates)) return result;
+  for (const auto& [name, ms] : plan.at(estimates).items()) result.estimated_ms[name] = ms.get<double>();
+  return result;
 }
 
 std::optional<ChoiceResult::Fastest> ChoiceResult::Best() const {
   std::optional<Fastest> best;
-  for (const ContenderTimes& times : contenders) {
+  for (const ContenderTimes& times : figures.contenders) {
     if (times.name == kAuto) continue;
     if (!best.has_value() || times.median_ms() < best->ms) best = {times.name, times.median_ms()};
   }
@@ -33,28 +69,23 @@ std::optional<ChoiceResult::Fastest> ChoiceResult::Best() const {
 }
 
 std::optional<double> ChoiceResult::ChosenMs() const {
-  const std::optional<double> forced = MedianMs(chosen);
-  return forced.has_value() ? forced : MedianMs(kAuto);
+  const std::optional<double> forced = figures.median_ms(chosen);
+  return forced.has_value() ? forced : figures.median_ms(kAuto);
 }
 
 Json ChoiceRows(const std::vector<ChoiceResult>& results) {
   Json rows = Json::array();
   for (const ChoiceResult& each : results) {
     const auto best = each.Best();
-    Json& row = rows.emplace_back(Json{{"fabric", each.point.fabric},
-                                       {"r_tuples", each.point.join.tuples},
-                                       {"s_tuples", each.point.join.s_tuples},
-                                       {"selectivity", each.point.join.selectivity},
-                                       {"zipf", each.point.join.zipf},
-                                       {"chosen", each.chosen},
-                                       {"best", best.has_value() ? best->name : ""}});
+    Json& row = rows.emplace_back(each.figures.settings);
+    row["chosen"] = each.chosen;
+    row["best"] = best.has_value() ? best->name : "";
     SetIf(row, "chosen_over_best", OverBest(each.ChosenMs(), best));
-    SetIf(row, "auto_over_best", OverBest(each.MedianMs(kAuto), best));
-    for (const ContenderTimes& times : each.contenders) row[times.name + "_ms"] = Rounded(times.median_ms());
+    SetIf(row, "auto_over_best", OverBest(each.figures.median_ms(kAuto), best));
+    for (const ContenderTimes& times : each.figures.contenders)
+      row[times.name + "_ms"] = Rounded(times.median_ms());
     for (const auto& [name, ms] : each.estimated_ms) row[name + "_estimated_ms"] = Rounded(ms);
-    const bool equal = std::all_of(each.contenders.begin(), each.contenders.end(),
-                                   [](const ContenderTimes& times) { return times.equal; });
-    row["answers"] = equal ? "equal" : "DIFFERENT";
+    row["answers"] = each.figures.equal() ? "equal" : "DIFFERENT";
   }
   return rows;
 }
@@ -65,12 +96,12 @@ Json ChoiceSummary(const std::vector<ChoiceResult>& results) {
   double worst = 1, logarithms = 0;
   for (const ChoiceResult& each : results) {
     const auto best = each.Best();
-    const auto chosen = OverBest(each.ChosenMs(), best), run = OverBest(each.MedianMs(kAuto), best);
+    const auto chosen = OverBest(each.ChosenMs(), best), run = OverBest(each.figures.median_ms(kAuto), best);
     if (!chosen.has_value()) continue;
     ++points;
     within += *chosen <= kGoodChoice;
     auto_within += run.has_value() && *run <= kGoodChoice;
-    for (const ContenderTimes& times : each.contenders) {
+    for (const ContenderTimes& times : each.figures.contenders) {
       if (times.name == kAuto) continue;
       int& of = always[times.name];
       of += *OverBest(times.median_ms(), best) <= kGoodChoice;
@@ -87,13 +118,6 @@ Json ChoiceSummary(const std::vector<ChoiceResult>& results) {
   summary["worst_over_best"] = Rounded(worst);
   summary["mean_over_best"] = Rounded(std::exp(logarithms / points));
   return summary;
-}
-
-bool AllEqual(const std::vector<ChoiceResult>& results) {
-  return std::all_of(results.begin(), results.end(), [](const ChoiceResult& each) {
-    return std::all_of(each.contenders.begin(), each.contenders.end(),
-                       [](const ContenderTimes& times) { return times.equal; });
-  });
 }
 
 }  // namespace nam::bench

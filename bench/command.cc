@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iostream>
 #include <system_error>
+#include <thread>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
@@ -156,6 +157,11 @@ absl::Status Print(Command& command, const Output& output, Report report) {
 }
 
 }  // namespace
+
+int ThreadsOf(int wanted, int compute_servers) {
+  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return std::max(1, (wanted > 0 ? wanted : processors) / compute_servers) * compute_servers;
+}
 
 absl::Status CheckOptions(const std::vector<Option>& options) {
   for (const Option& option : options) NAM_RETURN_IF_ERROR(CheckOption(option));

@@ -48,6 +48,16 @@ struct Option {
   std::optional<Range> range = {};      // bounds each number or size
   std::vector<std::string> words = {};  // the only ones, if any
   std::string value_name = {};          // `FILE`; of a place, which is not in the config
+
+  static Option OneOf(std::string name, Target target, std::vector<std::string> words, std::string help) {
+    return {.name = std::move(name), .target = target, .help = std::move(help), .words = std::move(words)};
+  }
+  static Option Place(std::string name, std::string* target, std::string value_name, std::string help) {
+    return {.name = std::move(name),
+            .target = target,
+            .help = std::move(help),
+            .value_name = std::move(value_name)};
+  }
 };
 
 /// A command's result.
@@ -133,6 +143,8 @@ class Command {
 /// was wrong.
 int RunCommand(Command& command);
 
+/// The threads of all compute servers together, a multiple of these; `wanted` 0: one per processor.
+int ThreadsOf(int wanted, int compute_servers);
 /// INVALID_ARGUMENT names the first option that is out of its range, or no word that there is.
 absl::Status CheckOptions(const std::vector<Option>& options);
 /// The options' values, by their names with underscores.

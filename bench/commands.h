@@ -7,18 +7,16 @@
 /// The commands of `nam bench`; see docs/benchmarks.md.
 namespace nam::bench {
 
-// Queries beside DuckDB and a hand-written loop, over a private cluster.
+// Queries beside DuckDB, over a private cluster.
 std::unique_ptr<Command> SsbCommand();
 std::unique_ptr<Command> TpchCommand();
-/// SSB over blocks of several sizes; the loader's default comes from it.
-std::unique_ptr<Command> BlocksCommand();
 
 // The fabric, between two processes or, in `sim`, two hosts.
 std::unique_ptr<Command> FabricCommand();
 std::unique_ptr<Command> PrefetchCommand();
 std::unique_ptr<Command> MulticastCommand();
 
-/// RSI beside loops without transactions, SQLite and two-phase commit; in `sim` figure 6 of the redesign
+/// RSI beside a loop without transactions, SQLite and two-phase commit; in `sim` figure 6 of the redesign
 /// paper.
 std::unique_ptr<Command> CheckoutCommand();
 /// Pipelined plans beside shuffle-based ones.

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <optional>
 
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "bench/scatter.h"
-#include "bench/socket_peer.h"
-#include "fabric/tcp/wire.h"
 
 namespace nam::bench {
 namespace {
@@ -19,119 +16,48 @@ void Clobber() {
   asm volatile("" ::: "memory");
 }
 
-class MemoryBound final : public FabricBound {
- public:
-  MemoryBound(fabric::Fabric& fabric, const Lanes& lanes) : fabric_(fabric), lanes_(lanes) {}
-  const char* name() const override { return "memcpy and bare atomics on the same memory"; }
-  bool Covers(const FabricCase& wanted) const override {
-    return wanted.operation != Operation::kSend && wanted.operation != Operation::kMulticast;
+void Once(const FabricCase& wanted, std::byte* local, std::byte* remote) {
+  std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(remote));
+  uint64_t old = 0;
+  switch (wanted.operation) {
+    case Operation::kRead:
+      std::memcpy(local, remote, wanted.bytes);
+      break;
+    case Operation::kWrite:
+      std::memcpy(remote, local, wanted.bytes);
+      break;
+    case Operation::kCompareAndSwap:
+      word.compare_exchange_strong(old, 0);
+      std::memcpy(local, &old, sizeof(old));
+      break;
+    default:
+      old = word.fetch_add(1);
+      std::memcpy(local, &old, sizeof(old));
+      break;
   }
-  absl::StatusOr<double> Rate(const FabricCase& wanted, int64_t duration_ns) override {
-    return SumOverLanes(fabric_, lanes_, wanted.threads,
-                        [&](Lane& lane, size_t) { return RateOf(lane, wanted, duration_ns); });
-  }
+  Clobber();
+}
 
- private:
-  /// Performs as many operations between two clock reads as a lane does, over as many slots.
-  absl::StatusOr<double> RateOf(Lane& lane, const FabricCase& wanted, int64_t duration_ns) {
-    NAM_ASSIGN_OR_RETURN(std::byte* const remote, lane.View());
-    std::byte* const local = lane.buffer().data();
-    Scatter scatter(lane.region_bytes(), wanted.bytes, lane.seed());
-    const uint64_t per_look = std::clamp<uint64_t>((1u << 20) / wanted.bytes, 1, 256);
-    Clock& clock = fabric_.clock();
-    const int64_t start_ns = clock.NowNs();
-    int64_t now_ns = start_ns;
-    uint64_t operations = 0;
-    uint32_t slot = 0;
-    while (now_ns - start_ns < duration_ns) {
-      for (uint64_t i = 0; i < per_look; ++i) {
-        Once(wanted, local + uint64_t{slot} * wanted.bytes, remote + scatter.Next());
-        slot = slot + 1 == wanted.in_flight ? 0 : slot + 1;
-      }
-      operations += per_look;
-      now_ns = clock.NowNs();
+/// Performs as many operations between two clock reads as a lane does, over as many slots.
+absl::StatusOr<double> MemoryRate(Clock& clock, Lane& lane, const FabricCase& wanted, int64_t duration_ns) {
+  NAM_ASSIGN_OR_RETURN(std::byte* const remote, lane.View());
+  std::byte* const local = lane.buffer().data();
+  Scatter scatter(lane.region_bytes(), wanted.bytes, lane.seed());
+  const uint64_t per_look = std::clamp<uint64_t>((1u << 20) / wanted.bytes, 1, 256);
+  const int64_t start_ns = clock.NowNs();
+  int64_t now_ns = start_ns;
+  uint64_t operations = 0;
+  uint32_t slot = 0;
+  while (now_ns - start_ns < duration_ns) {
+    for (uint64_t i = 0; i < per_look; ++i) {
+      Once(wanted, local + uint64_t{slot} * wanted.bytes, remote + scatter.Next());
+      slot = slot + 1 == wanted.in_flight ? 0 : slot + 1;
     }
-    return static_cast<double>(operations) * 1e9 / static_cast<double>(now_ns - start_ns);
+    operations += per_look;
+    now_ns = clock.NowNs();
   }
-
-  static void Once(const FabricCase& wanted, std::byte* local, std::byte* remote) {
-    std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(remote));
-    uint64_t old = 0;
-    switch (wanted.operation) {
-      case Operation::kRead:
-        std::memcpy(local, remote, wanted.bytes);
-        break;
-      case Operation::kWrite:
-        std::memcpy(remote, local, wanted.bytes);
-        break;
-      case Operation::kCompareAndSwap:
-        word.compare_exchange_strong(old, 0);
-        std::memcpy(local, &old, sizeof(old));
-        break;
-      default:
-        old = word.fetch_add(1);
-        std::memcpy(local, &old, sizeof(old));
-        break;
-    }
-    Clobber();
-  }
-
-  fabric::Fabric& fabric_;
-  const Lanes& lanes_;
-};
-
-class SocketBound final : public FabricBound {
- public:
-  SocketBound(fabric::Fabric& fabric, const Lanes& lanes, const ServerAddress& server)
-      : fabric_(fabric), lanes_(lanes), server_(server) {}
-  const char* name() const override { return "a plain socket pair moving the same bytes"; }
-  bool Covers(const FabricCase& wanted) const override { return wanted.operation != Operation::kMulticast; }
-  absl::StatusOr<double> Rate(const FabricCase& wanted, int64_t duration_ns) override {
-    if (!connected_for_ || connected_for_->operation != wanted.operation ||
-        connected_for_->bytes != wanted.bytes || clients_.size() < wanted.threads) {
-      NAM_RETURN_IF_ERROR(Connect(wanted));
-    }
-    return SumOverLanes(fabric_, lanes_, wanted.threads,
-                        [&](Lane&, size_t i) { return clients_[i]->Run(wanted.in_flight, duration_ns); });
-  }
-
- private:
-  absl::Status Connect(const FabricCase& wanted) {
-    clients_.clear();
-    const bool sends = wanted.operation == Operation::kWrite || wanted.operation == Operation::kSend;
-    const uint64_t out = sizeof(fabric::tcp::RequestHeader) + (sends ? wanted.bytes : 0);
-    const uint64_t in =
-        sizeof(fabric::tcp::ReplyHeader) + (wanted.operation == Operation::kRead ? wanted.bytes : 0);
-    for (uint32_t i = 0; i < wanted.threads; ++i) {
-      fabric::MemoryRegion& buffer = lanes_[i]->buffer();
-      NAM_ASSIGN_OR_RETURN(clients_.emplace_back(),
-                           SocketClient::Connect(server_.sockets, out, in, {buffer.data(), buffer.bytes()}));
-    }
-    connected_for_ = wanted;
-    return absl::OkStatus();
-  }
-
-  fabric::Fabric& fabric_;
-  const Lanes& lanes_;
-  const ServerAddress server_;
-  std::optional<FabricCase> connected_for_;
-  std::vector<std::unique_ptr<SocketClient>> clients_;
-};
-
-class LineRateBound final : public FabricBound {
- public:
-  LineRateBound(double bytes_per_second, double messages_per_second)
-      : bytes_per_second_(bytes_per_second), messages_per_second_(messages_per_second) {}
-  const char* name() const override { return "the model's line and message rate"; }
-  bool Covers(const FabricCase&) const override { return true; }
-  absl::StatusOr<double> Rate(const FabricCase& wanted, int64_t) override {
-    return std::min(messages_per_second_, bytes_per_second_ / wanted.bytes);
-  }
-
- private:
-  const double bytes_per_second_;
-  const double messages_per_second_;
-};
+  return static_cast<double>(operations) * 1e9 / static_cast<double>(now_ns - start_ns);
+}
 
 }  // namespace
 
@@ -151,17 +77,23 @@ absl::StatusOr<double> SumOverLanes(fabric::Fabric& fabric, const Lanes& lanes, 
   return sum;
 }
 
-std::unique_ptr<FabricBound> MakeMemoryBound(fabric::Fabric& fabric, const Lanes& lanes) {
-  return std::make_unique<MemoryBound>(fabric, lanes);
+FabricBound MemoryBound(fabric::Fabric& fabric, const Lanes& lanes) {
+  return {.name = "memcpy and bare atomics on the same memory",
+          .covers = [](Operation operation) { return operation != Operation::kSend; },
+          .rate =
+              [&](const FabricCase& wanted, int64_t duration_ns) {
+                return SumOverLanes(fabric, lanes, wanted.threads, [&](Lane& lane, size_t) {
+                  return MemoryRate(fabric.clock(), lane, wanted, duration_ns);
+                });
+              }};
 }
 
-std::unique_ptr<FabricBound> MakeSocketBound(fabric::Fabric& fabric, const Lanes& lanes,
-                                             const ServerAddress& server) {
-  return std::make_unique<SocketBound>(fabric, lanes, server);
-}
-
-std::unique_ptr<FabricBound> MakeLineRateBound(double bytes_per_second, double messages_per_second) {
-  return std::make_unique<LineRateBound>(bytes_per_second, messages_per_second);
+FabricBound LineRateBound(double bytes_per_second, double messages_per_second) {
+  return {.name = "the model's line and message rate",
+          .covers = [](Operation) { return true; },
+          .rate = [=](const FabricCase& wanted, int64_t) -> absl::StatusOr<double> {
+            return std::min(messages_per_second, bytes_per_second / wanted.bytes);
+          }};
 }
 
 }  // namespace nam::bench

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "fabric/fabric.h"
 #include "terminal/units.h"
@@ -15,12 +16,10 @@ struct OperationLimits {
   const char* name;
   uint32_t bytes_max;
 };
-constexpr std::array kLimits = {OperationLimits{"read", kBytesMax},
-                                OperationLimits{"write", kBytesMax},
+constexpr std::array kLimits = {OperationLimits{"read", kBytesMax}, OperationLimits{"write", kBytesMax},
                                 OperationLimits{"cas", sizeof(uint64_t)},
                                 OperationLimits{"faa", sizeof(uint64_t)},
-                                OperationLimits{"send", fabric::kMaxSendBytes},
-                                OperationLimits{"multicast", fabric::kMaxDatagramBytes}};
+                                OperationLimits{"send", fabric::kMaxSendBytes}};
 
 template <typename T>
 std::vector<T> SortedUnique(std::vector<T> values) {
@@ -35,12 +34,11 @@ const char* Name(Operation operation) {
   return kLimits[static_cast<size_t>(operation)].name;
 }
 
-absl::StatusOr<Operation> ParseOperation(std::string_view name) {
-  for (const Operation operation : kOperations) {
-    if (name == Name(operation)) return operation;
-  }
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "there is no operation \"%s\"; there are read, write, cas, faa, send and multicast", name));
+Operation OperationOf(std::string_view name) {
+  const auto found = std::find_if(kOperations.begin(), kOperations.end(),
+                                  [&](Operation operation) { return name == Name(operation); });
+  NAM_CHECK(found != kOperations.end());
+  return *found;
 }
 
 uint32_t BytesMax(Operation operation) {
@@ -52,10 +50,7 @@ absl::StatusOr<FabricGrid> ParseGrid(const std::vector<std::string>& operations,
                                      const std::vector<uint32_t>& in_flight,
                                      const std::vector<uint32_t>& threads) {
   FabricGrid grid{.in_flight = in_flight, .threads = threads};
-  for (const std::string& name : operations) {
-    NAM_ASSIGN_OR_RETURN(const Operation operation, ParseOperation(name));
-    grid.operations.push_back(operation);
-  }
+  for (const std::string& name : operations) grid.operations.push_back(OperationOf(name));
   for (const std::string& text : sizes) {
     NAM_ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(text));
     if (bytes < kBytesMin || bytes > kBytesMax || bytes % kBytesMin != 0) {
@@ -64,10 +59,6 @@ absl::StatusOr<FabricGrid> ParseGrid(const std::vector<std::string>& operations,
     }
     grid.sizes.push_back(static_cast<uint32_t>(bytes));
   }
-  if (grid.operations.empty()) return absl::InvalidArgumentError("--operations has no value");
-  if (grid.sizes.empty()) return absl::InvalidArgumentError("--sizes has no value");
-  if (grid.in_flight.empty()) return absl::InvalidArgumentError("--in-flight has no value");
-  if (grid.threads.empty()) return absl::InvalidArgumentError("--threads has no value");
   grid.operations = SortedUnique(grid.operations);
   grid.sizes = SortedUnique(grid.sizes);
   grid.in_flight = SortedUnique(grid.in_flight);
@@ -80,7 +71,6 @@ std::vector<FabricCaseGroup> Groups(const FabricGrid& grid) {
   for (const Operation operation : grid.operations) {
     const std::vector<uint32_t> sizes = IsAtomic(operation) ? std::vector<uint32_t>{8} : grid.sizes;
     for (const uint32_t threads : grid.threads) {
-      if (operation == Operation::kMulticast && threads > 1) continue;  // a group has one sender
       for (const uint32_t bytes : sizes) {
         if (bytes > BytesMax(operation)) continue;
         FabricCaseGroup& group = groups.emplace_back();

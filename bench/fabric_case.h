@@ -11,13 +11,13 @@
 /// The cases of `nam bench fabric`: operations by size, operations in flight, and threads.
 namespace nam::bench {
 
-enum class Operation : uint8_t { kRead, kWrite, kCompareAndSwap, kFetchAdd, kSend, kMulticast };
-inline constexpr std::array kOperations = {Operation::kRead,           Operation::kWrite,
-                                           Operation::kCompareAndSwap, Operation::kFetchAdd,
-                                           Operation::kSend,           Operation::kMulticast};
-/// `read`, `write`, `cas`, `faa`, `send`, `multicast`.
+enum class Operation : uint8_t { kRead, kWrite, kCompareAndSwap, kFetchAdd, kSend };
+inline constexpr std::array kOperations = {Operation::kRead, Operation::kWrite, Operation::kCompareAndSwap,
+                                           Operation::kFetchAdd, Operation::kSend};
+/// `read`, `write`, `cas`, `faa`, `send`.
 const char* Name(Operation operation);
-absl::StatusOr<Operation> ParseOperation(std::string_view name);
+/// The one of that name, which must be one of them.
+Operation OperationOf(std::string_view name);
 /// The longest message of the operation.
 uint32_t BytesMax(Operation operation);
 constexpr bool IsAtomic(Operation operation) {

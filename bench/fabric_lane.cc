@@ -35,13 +35,6 @@ absl::StatusOr<std::unique_ptr<Lane>> Lane::Open(fabric::Fabric& fabric, const S
   return lane;
 }
 
-absl::StatusOr<std::string> Lane::OpenGroup(uint32_t number) {
-  NAM_ASSIGN_OR_RETURN(datagrams_, fabric_.CreateDatagramQueuePair(
-                                       *completions_, {.send_depth = kInFlightMax, .receive_depth = 1}));
-  NAM_ASSIGN_OR_RETURN(group_, datagrams_->OpenGroup(number));
-  return datagrams_->GroupAddress(group_);
-}
-
 absl::StatusOr<std::byte*> Lane::View() {
   NAM_ASSIGN_OR_RETURN(const auto view, one_sided_->View({server_.rkey, 0}, server_.region_bytes));
   // The mapping is writable, because peers may write to the region.
@@ -87,23 +80,13 @@ void Lane::Prepare(const FabricCase& wanted) {
         requests_.push_back(WorkRequest::FetchAdd(slot, local, remote, 1));
         break;
       case Operation::kSend:
-      case Operation::kMulticast:
         requests_.push_back(WorkRequest::Send(slot, local));
         break;
     }
   }
 }
 
-absl::Status Lane::PostDatagrams(std::span<const uint32_t> slots) {
-  NAM_CHECK(datagrams_ != nullptr, "no group is open");
-  datagram_batch_.clear();
-  for (const uint32_t slot : slots)
-    datagram_batch_.push_back({.id = slot, .local = requests_[slot].local, .to = group_});
-  return datagrams_->Post(datagram_batch_);
-}
-
 absl::Status Lane::Post(const FabricCase& wanted, std::span<const uint32_t> slots, Scatter& scatter) {
-  if (wanted.operation == Operation::kMulticast) return PostDatagrams(slots);
   fabric::QueuePair& queue_pair = wanted.operation == Operation::kSend ? *messages_ : *one_sided_;
   while (!slots.empty()) {
     const uint32_t first = slots.front();

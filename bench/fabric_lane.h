@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,8 +14,7 @@
 namespace nam::bench {
 
 /// One client thread's connections to the server: a completion queue, a queue pair for one-sided operations,
-/// one for SEND, one for datagrams once there is a group, and a registered buffer with one slot per operation
-/// in flight. One thread at a time.
+/// one for SEND, and a registered buffer with one slot per operation in flight. One thread at a time.
 class Lane {
  public:
   static absl::StatusOr<std::unique_ptr<Lane>> Open(fabric::Fabric& fabric, const ServerAddress& server,
@@ -35,8 +33,6 @@ class Lane {
 
   /// READs the whole region of the server once, which maps every page.
   absl::Status Touch();
-  /// Opens a multicast group; returns the address for members to join.
-  absl::StatusOr<std::string> OpenGroup(uint32_t number);
   /// The server's memory in place, if the fabric supports it.
   absl::StatusOr<std::byte*> View();
   fabric::MemoryRegion& buffer() { return *buffer_; }
@@ -49,7 +45,6 @@ class Lane {
   void Prepare(const FabricCase& wanted);
   /// Posts the next operation of every slot, in runs of adjacent slots.
   absl::Status Post(const FabricCase& wanted, std::span<const uint32_t> slots, Scatter& scatter);
-  absl::Status PostDatagrams(std::span<const uint32_t> slots);
   absl::Status CompletionFailed(const fabric::Completion& completion) const;
 
   fabric::Fabric& fabric_;
@@ -59,10 +54,7 @@ class Lane {
   std::unique_ptr<fabric::CompletionQueue> completions_;
   std::unique_ptr<fabric::QueuePair> one_sided_;
   std::unique_ptr<fabric::QueuePair> messages_;
-  std::unique_ptr<fabric::DatagramQueuePair> datagrams_;
-  fabric::DatagramTarget group_;
   std::vector<fabric::WorkRequest> requests_;  // one per slot; only the remote address changes
-  std::vector<fabric::DatagramRequest> datagram_batch_;
 };
 
 }  // namespace nam::bench

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "plan/join_algorithm.h"
 #include "terminal/json_report.h"
 

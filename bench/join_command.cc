@@ -3,8 +3,8 @@
 
 #include "base/status_macros.h"
 #include "bench/algorithm_command.h"
+#include "bench/algorithm_report.h"
 #include "bench/commands.h"
-#include "bench/figure8.h"
 #include "bench/join_workload.h"
 #include "bench/tuple_count.h"
 
@@ -15,22 +15,18 @@ constexpr uint64_t kTuplesMax = uint64_t{1} << 30;  // keys of S that are not in
 constexpr int kSimulatedThreads = 8;                // per server, as in figure 8a
 constexpr uint64_t kTupleBytes = 8;
 
-/// R ⋈ S by each algorithm, DuckDB and a hand-written radix join, in turn.
+/// R ⋈ S by each algorithm and DuckDB, in turn.
 class JoinBench final : public AlgorithmCommand {
  public:
   JoinBench()
       : AlgorithmCommand("join", "a join of two large relations by each algorithm, and by a peer",
-                         JoinAlgorithm, {"rrj", "rdma_ghj", "ghj", "ghj_bloom"}, kSimulatedThreads) {}
+                         JoinAlgorithms(), {"rrj", "rdma_ghj", "ghj", "ghj_bloom"}, kSimulatedThreads) {}
 
   std::vector<Option> Options() override {
-    return WithAlgorithms(
-        {{"--tuples", &tuples_, "total per relation: 16M,64M (16M, in sim 64M)"},
-         {"--selectivity", &selectivity_,
-          "matches for each tuple of S: 0.25,0.5,1 (1, in sim 0.25,0.5,0.75,1)"},
-         {"--zipf", &zipf_, "skew of S's keys, 0 to 1.25 (0,1, in sim 0)", {{0, 1.25}}},
-         {"--no-loop", &no_loop_, "skip the hand-written radix join"}},
-        "any of rrj, rdma_ghj, ghj, ghj_bloom, ghj_fabric, ghj_bloom_fabric, pipelined, auto "
-        "(rrj,rdma_ghj,ghj,ghj_bloom)");
+    return WithAlgorithms({{"--tuples", &tuples_, "total per relation: 16M,64M (16M, in sim 64M)"},
+                           {"--selectivity", &selectivity_,
+                            "matches for each tuple of S: 0.25,0.5,1 (1, in sim 0.25,0.5,0.75,1)"},
+                           {"--zipf", &zipf_, "skew of S's keys, 0 to 1.25 (0,1, in sim 0)", {{0, 1.25}}}});
   }
 
  private:
@@ -39,7 +35,6 @@ class JoinBench final : public AlgorithmCommand {
     if (selectivity_.empty())
       selectivity_ = simulated() ? std::vector<double>{0.25, 0.5, 0.75, 1} : std::vector<double>{1};
     if (zipf_.empty()) zipf_ = simulated() ? std::vector<double>{0} : std::vector<double>{0, 1};
-    no_loop_ |= simulated();
     for (const double selectivity : selectivity_) {
       if (!(selectivity > 0 && selectivity <= 1))
         return absl::InvalidArgumentError("--selectivity is above 0, and 1 at most");
@@ -48,7 +43,7 @@ class JoinBench final : public AlgorithmCommand {
     config_ = {{"tuples", sizes}};
     need_ = NeedOf(*std::max_element(sizes.begin(), sizes.end()));
     RemarkOnSizes(sizes);
-    JoinWorkload::Options options{.seed = seed(), .threads = host_threads(), .loop = !no_loop_};
+    JoinWorkload::Options options{.seed = seed(), .threads = host_threads()};
     for (const uint64_t tuples : sizes) {
       for (const double selectivity : selectivity_) {
         for (const double zipf : zipf_) options.cases.push_back({tuples, selectivity, zipf});
@@ -60,8 +55,6 @@ class JoinBench final : public AlgorithmCommand {
   MemoryNeed NeedOf(uint64_t tuples) const {
     constexpr uint64_t kDuckDbBytes = 28;  // the tables, and one hash table over R
     MemoryNeed need = JoinNeed(tuples);
-    const uint64_t passes = RadixJoinLoop::ChoosePasses(tuples, {}).size();
-    if (!no_loop_) need.own_bytes += 2 * tuples * kTupleBytes * passes;
     if (has_peer()) need.peer_bytes = 2 * tuples * kDuckDbBytes;
     return need;
   }
@@ -73,7 +66,6 @@ class JoinBench final : public AlgorithmCommand {
   // Empty: the defaults of the help text; in sim those of the redesign paper's figure 8a.
   std::vector<std::string> tuples_;  // per relation
   std::vector<double> selectivity_, zipf_;
-  bool no_loop_ = false;
   std::optional<JoinWorkload> workload_;
 };
 

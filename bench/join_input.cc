@@ -1,23 +1,17 @@
 #include "bench/join_input.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
-#include <new>
 #include <optional>
+#include <span>
 
 #include "base/check.h"
-#include "bench/on_threads.h"
 
 namespace nam::bench {
 namespace {
 
-constexpr size_t kLineBytes = 64;
-constexpr size_t kHugePageBytes = 2 << 20;
 // Each chunk has a random stream of its own, so its tuples do not depend on the thread that fills it.
 constexpr uint64_t kChunkTuples = 1 << 16;
 // Each use derives its own seed from the caller's.
@@ -69,22 +63,6 @@ void ClaimChunks(uint64_t tuples, std::atomic<uint64_t>& next, const Body& fill)
 
 }  // namespace
 
-TupleArray::TupleArray(uint64_t size) : size_(size) {
-  const size_t bytes = size * sizeof(JoinTuple);
-  const size_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kLineBytes;
-  const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-  void* const data = std::aligned_alloc(alignment, rounded);
-  if (data == nullptr) throw std::bad_alloc();
-  // Partitions are written at random, and small pages would miss the TLB. If the kernel has no huge pages,
-  // the array works all the same.
-  if (alignment == kHugePageBytes) (void)madvise(data, rounded, MADV_HUGEPAGE);
-  tuples_.reset(static_cast<JoinTuple*>(data));
-}
-
-void TupleArray::Free::operator()(JoinTuple* tuples) const {
-  std::free(tuples);
-}
-
 KeyPermutation::KeyPermutation(uint64_t n, uint64_t seed) : n_(n) {
   NAM_CHECK(n <= kJoinTuplesMax);
   const int width = std::max(1, static_cast<int>(std::bit_width(n - (n > 0))));
@@ -135,7 +113,7 @@ JoinInput MakeJoinInput(const JoinInputOptions& options) {
   NAM_CHECK(options.r_tuples <= kJoinTuplesMax && options.s_tuples <= kJoinTuplesMax);
   NAM_CHECK(options.zipf >= 0 && options.zipf <= 1.25);
   NAM_CHECK(options.selectivity > 0 && options.selectivity <= 1 && options.threads > 0);
-  JoinInput input{TupleArray(options.r_tuples), TupleArray(options.s_tuples)};
+  JoinInput input{std::vector<JoinTuple>(options.r_tuples), std::vector<JoinTuple>(options.s_tuples)};
   const KeyPermutation keys(options.r_tuples, SeedOf(options.seed, Use::kKeysOfR));
   const SFill s_fill(options);
   std::atomic<uint64_t> next_of_r = 0, next_of_s = 0;
@@ -143,18 +121,18 @@ JoinInput MakeJoinInput(const JoinInputOptions& options) {
     ClaimChunks(options.r_tuples, next_of_r, [&](uint64_t first, uint64_t end) {
       for (uint64_t i = first; i < end; ++i) {
         const auto key = static_cast<uint32_t>(keys(i));
-        input.r.data()[i] = {key, RPayload(key)};
+        input.r[i] = {key, RPayload(key)};
       }
     });
     ClaimChunks(options.s_tuples, next_of_s,
-                [&](uint64_t first, uint64_t end) { s_fill.Fill(input.s.tuples(), first, end); });
+                [&](uint64_t first, uint64_t end) { s_fill.Fill(input.s, first, end); });
   });
   return input;
 }
 
 JoinAnswer ExpectedAnswer(const JoinInput& input) {
   JoinAnswer answer;
-  for (const JoinTuple& tuple : input.s.tuples()) {
+  for (const JoinTuple& tuple : input.s) {
     if (tuple.key >= input.r.size()) continue;
     ++answer.matches;
     answer.checksum += uint64_t{RPayload(tuple.key)} + tuple.payload;

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <span>
+#include <functional>
+#include <thread>
+#include <vector>
 
 #include "base/random.h"
 
@@ -16,26 +16,15 @@ struct alignas(8) JoinTuple {
   uint32_t payload;
 };
 
-/// Owns tuples, aligned to a cache line, or in huge pages if there are many. The constructor does not touch
-/// them, so the threads that fill the array fault its pages in parallel. Move-only.
-class TupleArray {
- public:
-  TupleArray() = default;
-  /// Throws std::bad_alloc if the system lacks the memory.
-  explicit TupleArray(uint64_t size);
-
-  JoinTuple* data() const { return tuples_.get(); }
-  uint64_t size() const { return size_; }
-  std::span<JoinTuple> tuples() const { return {tuples_.get(), size_}; }
-
- private:
-  struct Free {
-    void operator()(JoinTuple* tuples) const;
-  };
-
-  std::unique_ptr<JoinTuple[], Free> tuples_;
-  uint64_t size_ = 0;
-};
+/// Runs `body(0)` … `body(threads - 1)` concurrently, `body(0)` on the calling thread. Returns when all have
+/// returned.
+template <typename Body>
+void OnThreads(int threads, const Body& body) {
+  std::vector<std::thread> others;
+  for (int t = 1; t < threads; ++t) others.emplace_back(std::cref(body), t);
+  body(0);
+  for (std::thread& other : others) other.join();
+}
 
 /// A pseudo-random permutation of 0 … n - 1 that computes each image separately, so threads need no shared
 /// array. Multiplications and shifts permute all numbers of n's bit width; an image of n or above is permuted
@@ -102,8 +91,8 @@ struct JoinInputOptions {
 inline constexpr uint64_t kJoinTuplesMax = uint64_t{1} << 31;
 
 struct JoinInput {
-  TupleArray r;  // keys: a permutation of 0 … r_tuples - 1; payload: RPayload(key)
-  TupleArray s;  // keys from r_tuples on are not in R; payload: the tuple's position
+  std::vector<JoinTuple> r;  // keys: a permutation of 0 … r_tuples - 1; payload: RPayload(key)
+  std::vector<JoinTuple> s;  // keys from r_tuples on are not in R; payload: the tuple's position
 };
 
 /// 31 bits, the non-negative range of SQL's integer.

@@ -1,13 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "bench/join_input.h"
-#include "bench/radix_join_loop.h"
 #include "bench/workload.h"
 
 namespace nam::bench {
@@ -21,14 +18,13 @@ struct JoinCase {
   uint64_t TuplesOfS() const { return s_tuples == 0 ? tuples : s_tuples; }
 };
 
-/// R ⋈ S on their keys (bench/join_input.h), counted and summed. The bound is RadixJoinLoop.
+/// R ⋈ S on their keys (bench/join_input.h), counted and summed.
 class JoinWorkload : public Workload {
  public:
   struct Options {
     std::vector<JoinCase> cases;
     uint64_t seed = 1;
     int threads = 2;
-    bool loop = true;
   };
   explicit JoinWorkload(const Options& options) : options_(options) {}
 
@@ -37,11 +33,9 @@ class JoinWorkload : public Workload {
   Json SettingsOf(size_t index) const override;
   uint64_t TuplesOf(size_t index) const override { return at(index).tuples + at(index).TuplesOfS(); }
   std::string sql() const override;
-  bool has_bound() const override { return options_.loop; }
   void Make(size_t index) override;
   std::vector<TupleTable> tables() const override;
-  Answer Expected() const override;
-  std::optional<Contender> MakeBound() override;
+  Rows Expected() const override;
   void Drop() override;
 
   const JoinCase& at(size_t index) const { return options_.cases[index]; }
@@ -49,7 +43,6 @@ class JoinWorkload : public Workload {
  private:
   const Options options_;
   JoinInput input_;
-  std::unique_ptr<RadixJoinLoop> loop_;
 };
 
 }  // namespace nam::bench

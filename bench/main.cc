@@ -20,9 +20,9 @@ class BenchCommandLine final : public CommandLine {
  public:
   BenchCommandLine()
       : CommandLine("nam bench", "Benchmarks of NAM and of peers, in one process tree", "bench", {}) {
-    for (const auto make : {CheckoutCommand, SsbCommand, TpchCommand, BlocksCommand, FabricCommand,
-                            PrefetchCommand, MulticastCommand, ShuffleCommand, Figure7Command,
-                            CalibrateCommand, JoinCommand, AggregateCommand, ChoiceCommand})
+    for (const auto make :
+         {CheckoutCommand, SsbCommand, TpchCommand, FabricCommand, PrefetchCommand, MulticastCommand,
+          ShuffleCommand, Figure7Command, CalibrateCommand, JoinCommand, AggregateCommand, ChoiceCommand})
       AddCommand(*commands_.emplace_back(make()));
     // Hidden from the help: the benchmarks start it.
     Command("bench-server", "", [] { return RunBenchServer(); })->group("");
@@ -57,7 +57,8 @@ class BenchCommandLine final : public CommandLine {
     } else if constexpr (std::is_arithmetic_v<std::remove_pointer_t<Target>>) {
       Add(app, option.name, *target, option.help, option.value_name);
     } else {
-      app->add_option(option.name, *target, option.help)->delimiter(',');
+      CLI::Option* const list = app->add_option(option.name, *target, option.help)->delimiter(',');
+      if (!option.words.empty()) list->type_name(CLI::detail::join(option.words, ","));
     }
   }
 

@@ -7,7 +7,6 @@
 #include "base/status_macros.h"
 #include "bench/commands.h"
 #include "bench/stream_bench.h"
-#include "storage/multicast_blocks.h"
 #include "storage/multicast_stream.h"
 #include "terminal/plot.h"
 
@@ -32,68 +31,69 @@ struct Receiver {
   Channels channels;
 };
 
-class MulticastBench {
+class Multicast final : public StreamCommand {
  public:
-  MulticastBench(Testbed& testbed, const StreamCommand& plan, uint32_t blocks)
-      : testbed_(testbed),
-        plan_(plan),
-        chains_(blocks / kBlocksPerChain),
-        directory_(testbed.server().address()) {}
+  Multicast() : StreamCommand("multicast", "blocks to many receivers, by READ and by multicast", 5) {}
 
-  absl::StatusOr<Report> Measure(const std::vector<uint32_t>& receivers, Run& run) {
-    for (uint32_t i = 0; i < *std::max_element(receivers.begin(), receivers.end()); ++i) {
-      Receiver& receiver = receivers_.emplace_back();
-      NAM_ASSIGN_OR_RETURN(receiver.fabric, testbed_.OpenClient());
-      NAM_ASSIGN_OR_RETURN(receiver.channels, OpenChannels(*receiver.fabric, directory_, plan_.threads()));
+  std::vector<Option> Options() override {
+    return WithStream({{"--receivers", &counts_, "only these: 1 to 16 (1,2,…,8)", {{1, kReceiversMax}}},
+                       {"--blocks", &blocks_, "blocks for every receiver", {{kBlocksPerChain, kBlocksMax}}}});
+  }
+  absl::Status Check() override {
+    NAM_RETURN_IF_ERROR(StreamCommand::Check());
+    if (blocks_ < kBlocksPerChain * threads()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--blocks is at least ", kBlocksPerChain * threads(), " for ", threads(), " threads"));
     }
-    NAM_ASSIGN_OR_RETURN(set_, WriteChains(*receivers_.front().channels.front(), testbed_.server().address(),
-                                           plan_.block_bytes(), chains_));
-    ShareOutChains();
+    ReserveBlocks(blocks_);
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::StatusOr<Report> MeasureOn(Testbed& testbed, Run& run) override {
+    OneServer directory(testbed.server().address());
+    std::vector<Receiver> receivers(*std::max_element(counts_.begin(), counts_.end()));
+    for (Receiver& receiver : receivers) {
+      NAM_ASSIGN_OR_RETURN(receiver.fabric, testbed.OpenClient());
+      NAM_ASSIGN_OR_RETURN(receiver.channels, OpenChannels(*receiver.fabric, directory, threads()));
+    }
+    NAM_ASSIGN_OR_RETURN(set_, WriteChains(*receivers.front().channels.front(), testbed.server().address(),
+                                           block_bytes(), blocks_ / kBlocksPerChain));
+    for (uint32_t part = 0; part < threads(); ++part) parts_.push_back(PartOf(set_, part, threads()));
     std::vector<ReceiverFigures> figures;
     for (const bool multicast : {false, true})
-      for (const uint32_t k : receivers) figures.push_back({.receivers = k, .multicast = multicast});
-    for (int round = 0; round < plan_.repeat(); ++round) {
+      for (const uint32_t k : counts_) figures.push_back({.receivers = k, .multicast = multicast});
+    for (int round = 0; round < repeat(); ++round) {
       for (ReceiverFigures& each : figures) {
-        if (!run.Proceed(absl::StrCat("round ", round + 1, " of ", plan_.repeat(), ", ", each.receivers,
+        if (!run.Proceed(absl::StrCat("round ", round + 1, " of ", repeat(), ", ", each.receivers,
                                       " receivers, ", each.multicast ? "multicast" : "read")))
           return absl::CancelledError("interrupted");
-        NAM_RETURN_IF_ERROR(Round(each));
+        NAM_RETURN_IF_ERROR(Round(testbed.server(), receivers, each));
       }
     }
     return ReportOf(figures);
   }
 
- private:
-  /// Assigns thread t of every receiver the same part of the table.
-  void ShareOutChains() {
-    parts_.resize(plan_.threads());
-    for (uint32_t chain = 0; chain < chains_; ++chain) {
-      storage::MulticastTable& part = parts_[chain % plan_.threads()];
-      part.table = set_.table;
-      part.chains.push_back({chain, set_.chains[chain].block_rows, set_.pointers[chain]});
-    }
-  }
-
-  absl::Status Round(ReceiverFigures& figures) {
+  absl::Status Round(ServerEnd& server, std::vector<Receiver>& receivers, ReceiverFigures& figures) {
     std::vector<storage::MulticastAddress> senders;
     if (figures.multicast) {
-      MulticastRequest request{.first_group = next_group_, .members = figures.receivers};
-      for (const storage::MulticastTable& part : parts_) {
-        NAM_ASSIGN_OR_RETURN(const auto blocks, storage::MulticastBlocks::Number({part}, {kBenchServer}));
-        request.streams.push_back(blocks.ExtentsOf(0));
-      }
-      next_group_ += plan_.threads();
-      NAM_ASSIGN_OR_RETURN(senders, testbed_.server().StartMulticast(request));
+      NAM_ASSIGN_OR_RETURN(senders,
+                           server.StartMulticast({.first_group = next_group_,
+                                                  .members = figures.receivers,
+                                                  .block_bytes = block_bytes(),
+                                                  .chains = static_cast<uint32_t>(set_.chains.size()),
+                                                  .streams = threads()}));
+      next_group_ += threads();
     }
-    std::vector<Scanned> scanned(size_t{figures.receivers} * plan_.threads());
+    std::vector<Scanned> scanned(size_t{figures.receivers} * threads());
     std::vector<uint64_t> repaired(scanned.size());
     std::vector<Task> tasks;
     for (size_t i = 0; i < scanned.size(); ++i) {
-      const auto member = static_cast<uint32_t>(i / plan_.threads());
-      const size_t part = i % plan_.threads();
-      Receiver& receiver = receivers_[member];
+      const auto member = static_cast<uint32_t>(i / threads());
+      const size_t part = i % threads();
+      Receiver& receiver = receivers[member];
       tasks.push_back({receiver.fabric.get(), [&, i, member, part]() -> absl::Status {
-                         storage::Channel& channel = *receivers_[member].channels[part];
+                         storage::Channel& channel = *receivers[member].channels[part];
                          NAM_ASSIGN_OR_RETURN(scanned[i],
                                               figures.multicast
                                                   ? Receive(channel, senders[part], part, member, repaired[i])
@@ -101,13 +101,9 @@ class MulticastBench {
                          return absl::OkStatus();
                        }});
     }
-    const absl::Status received = RunAtOnce(tasks);
-    if (figures.multicast) {
-      const absl::Status sent = testbed_.server().FinishMulticast();
-      NAM_RETURN_IF_ERROR(received);
-      NAM_RETURN_IF_ERROR(sent);
-    }
-    NAM_RETURN_IF_ERROR(received);
+    absl::Status outcome = RunAtOnce(tasks);
+    if (figures.multicast) outcome.Update(server.FinishMulticast());
+    NAM_RETURN_IF_ERROR(outcome);
     figures.repaired += std::accumulate(repaired.begin(), repaired.end(), uint64_t{0});
     return Add(scanned, figures);
   }
@@ -118,10 +114,10 @@ class MulticastBench {
                                 [&]() -> std::optional<storage::ChainStart> {
                                   if (next >= set_.chains.size()) return std::nullopt;
                                   const storage::ChainStart& chain = set_.chains[next];
-                                  next += plan_.threads();
+                                  next += threads();
                                   return chain;
                                 });
-    return Scan(channel.fabric().clock(), plan_.scan_ns(),
+    return Scan(channel.fabric().clock(), scan_ns(),
                 [&](storage::BlockView& block) { return stream.Next(block); });
   }
 
@@ -129,7 +125,7 @@ class MulticastBench {
                                   size_t part, uint32_t member, uint64_t& repaired) {
     NAM_ASSIGN_OR_RETURN(const auto stream, storage::MulticastStream::Open(channel, {sender}, {parts_[part]},
                                                                            {.member = member}));
-    auto scanned = Scan(channel.fabric().clock(), plan_.scan_ns(),
+    auto scanned = Scan(channel.fabric().clock(), scan_ns(),
                         [&](storage::BlockView& block) { return stream->Next(block); });
     repaired = stream->counters(0).repaired_blocks;
     return scanned;
@@ -139,7 +135,7 @@ class MulticastBench {
   absl::Status Add(const std::vector<Scanned>& scanned, ReceiverFigures& figures) const {
     double rate = 0;
     for (size_t i = 0; i < scanned.size(); ++i) {
-      const size_t chains = parts_[i % plan_.threads()].chains.size();
+      const size_t chains = parts_[i % threads()].chains.size();
       if (scanned[i].blocks != chains * kBlocksPerChain || scanned[i].sum != chains * set_.sum_per_chain)
         return absl::DataLossError("a stream delivered wrong blocks");
       figures.blocks += scanned[i].blocks;
@@ -151,7 +147,7 @@ class MulticastBench {
 
   Report ReportOf(const std::vector<ReceiverFigures>& figures) const {
     Report report{
-        .config = {{"window", kWindow}, {"blocks", chains_ * kBlocksPerChain}},
+        .config = {{"window", kWindow}, {"blocks", set_.chains.size() * kBlocksPerChain}},
         .remarks = "Blocks per second of each receiver: the mean of all, and medians of the rounds.\n",
         .compared = {.settings = {"way", "receivers"}, .figures = {"blocks_per_second"}}};
     const auto rate_of = [&](uint32_t receivers, bool multicast) -> std::optional<double> {
@@ -186,41 +182,11 @@ class MulticastBench {
     return report;
   }
 
-  Testbed& testbed_;
-  const StreamCommand& plan_;
-  const uint32_t chains_;
-  OneServer directory_;
-  std::vector<Receiver> receivers_;
+  std::vector<uint32_t> counts_ = {1, 2, 3, 4, 5, 6, 7, 8};  // of receivers
+  uint32_t blocks_ = 8192;                                   // per receiver
   ChainSet set_;
-  std::vector<storage::MulticastTable> parts_;
+  std::vector<storage::MulticastTable> parts_;  // thread t of every receiver has part t
   uint32_t next_group_ = 1;
-};
-
-class Multicast final : public StreamCommand {
- public:
-  Multicast() : StreamCommand("multicast", "blocks to many receivers, by READ and by multicast", 5) {}
-
-  std::vector<Option> Options() override {
-    return WithStream({{"--receivers", &receivers_, "only these: 1 to 16 (1,2,…,8)", {{1, kReceiversMax}}},
-                       {"--blocks", &blocks_, "blocks for every receiver", {{kBlocksPerChain, kBlocksMax}}}});
-  }
-  absl::Status Check() override {
-    NAM_RETURN_IF_ERROR(StreamCommand::Check());
-    if (blocks_ < kBlocksPerChain * threads()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--blocks is at least ", kBlocksPerChain * threads(), " for ", threads(), " threads"));
-    }
-    ReserveBlocks(blocks_);
-    return absl::OkStatus();
-  }
-
- private:
-  absl::StatusOr<Report> MeasureOn(Testbed& testbed, Run& run) override {
-    return MulticastBench(testbed, *this, blocks_).Measure(receivers_, run);
-  }
-
-  std::vector<uint32_t> receivers_ = {1, 2, 3, 4, 5, 6, 7, 8};
-  uint32_t blocks_ = 8192;  // per receiver
 };
 
 }  // namespace

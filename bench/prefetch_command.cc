@@ -21,49 +21,59 @@ struct WindowFigures {
   std::vector<double> rates;  // blocks per second, by round
 };
 
-class PrefetchBench {
+class Prefetch final : public StreamCommand {
  public:
-  PrefetchBench(Testbed& testbed, const StreamCommand& plan) : testbed_(testbed), plan_(plan) {}
+  Prefetch() : StreamCommand("prefetch", "the engine's block stream by the number of blocks in flight", 31) {}
 
-  absl::StatusOr<Report> Measure(const std::vector<uint32_t>& windows, Run& run) {
-    OneServer directory(testbed_.server().address());
-    NAM_ASSIGN_OR_RETURN(channels_, OpenChannels(testbed_.client(), directory, plan_.threads()));
-    NAM_ASSIGN_OR_RETURN(
-        set_, WriteChains(*channels_.front(), testbed_.server().address(), plan_.block_bytes(), kChains));
+  std::vector<Option> Options() override {
+    return WithStream({{"--windows", &windows_, "only these: 1 to 64 (1,2,3,5,10,20,64)", {{1, 64}}}});
+  }
+  absl::Status Check() override {
+    NAM_RETURN_IF_ERROR(StreamCommand::Check());
+    ReserveBlocks(uint64_t{kChains} * kBlocksPerChain);
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::StatusOr<Report> MeasureOn(Testbed& testbed, Run& run) override {
+    OneServer directory(testbed.server().address());
+    NAM_ASSIGN_OR_RETURN(const Channels channels, OpenChannels(testbed.client(), directory, threads()));
+    NAM_ASSIGN_OR_RETURN(set_,
+                         WriteChains(*channels.front(), testbed.server().address(), block_bytes(), kChains));
     std::vector<WindowFigures> figures;
-    for (const uint32_t window : windows) figures.push_back({.window = window});
-    if (testbed_.client().capabilities().in_place) {
-      for (const uint32_t window : windows) figures.push_back({.window = window, .in_place = true});
+    for (const uint32_t window : windows_) figures.push_back({.window = window});
+    if (testbed.client().capabilities().in_place) {
+      for (const uint32_t window : windows_) figures.push_back({.window = window, .in_place = true});
     }
-    for (int round = 0; round < plan_.repeat(); ++round) {
-      if (!run.Proceed(absl::StrCat("round ", round + 1, " of ", plan_.repeat())))
+    for (int round = 0; round < repeat(); ++round) {
+      if (!run.Proceed(absl::StrCat("round ", round + 1, " of ", repeat())))
         return absl::CancelledError("interrupted");
       for (WindowFigures& each : figures) {
-        NAM_ASSIGN_OR_RETURN(each.rates.emplace_back(), Round(each));
+        NAM_ASSIGN_OR_RETURN(each.rates.emplace_back(), Round(testbed.client(), channels, each));
       }
     }
     return ReportOf(figures);
   }
 
- private:
   /// All threads claim chains in turn until the round's time is over.
-  absl::StatusOr<double> Round(const WindowFigures& figures) {
-    Clock& clock = testbed_.client().clock();
-    const int64_t until_ns = clock.NowNs() + plan_.round_ns();
+  absl::StatusOr<double> Round(fabric::Fabric& fabric, const Channels& channels,
+                               const WindowFigures& figures) {
+    Clock& clock = fabric.clock();
+    const int64_t until_ns = clock.NowNs() + round_ns();
     // Gives at least one chain, however late a thread starts. Copied for each thread.
     const auto source = [&, begun = false]() mutable -> std::optional<storage::ChainStart> {
       if (begun && clock.NowNs() >= until_ns) return std::nullopt;
       begun = true;
       return set_.chains[next_chain_.fetch_add(1) % set_.chains.size()];
     };
-    std::vector<Scanned> scanned(channels_.size());
+    std::vector<Scanned> scanned(channels.size());
     std::vector<Task> tasks;
-    for (size_t i = 0; i < channels_.size(); ++i) {
+    for (size_t i = 0; i < channels.size(); ++i) {
       tasks.push_back(
-          {&testbed_.client(), [&, i]() -> absl::Status {
-             storage::BlockStream stream(*channels_[i], set_.table,
+          {&fabric, [&, i]() -> absl::Status {
+             storage::BlockStream stream(*channels[i], set_.table,
                                          {.window = figures.window, .in_place = figures.in_place}, source);
-             NAM_ASSIGN_OR_RETURN(scanned[i], Scan(clock, plan_.scan_ns(), [&](storage::BlockView& block) {
+             NAM_ASSIGN_OR_RETURN(scanned[i], Scan(clock, scan_ns(), [&](storage::BlockView& block) {
                                     return stream.Next(block);
                                   }));
              return absl::OkStatus();
@@ -110,32 +120,9 @@ class PrefetchBench {
     return report;
   }
 
-  Testbed& testbed_;
-  const StreamCommand& plan_;
-  Channels channels_;
+  std::vector<uint32_t> windows_ = {1, 2, 3, 5, 10, 20, 64};
   ChainSet set_;
   std::atomic<uint64_t> next_chain_{0};
-};
-
-class Prefetch final : public StreamCommand {
- public:
-  Prefetch() : StreamCommand("prefetch", "the engine's block stream by the number of blocks in flight", 31) {}
-
-  std::vector<Option> Options() override {
-    return WithStream({{"--windows", &windows_, "only these: 1 to 64 (1,2,3,5,10,20,64)", {{1, 64}}}});
-  }
-  absl::Status Check() override {
-    NAM_RETURN_IF_ERROR(StreamCommand::Check());
-    ReserveBlocks(uint64_t{kChains} * kBlocksPerChain);
-    return absl::OkStatus();
-  }
-
- private:
-  absl::StatusOr<Report> MeasureOn(Testbed& testbed, Run& run) override {
-    return PrefetchBench(testbed, *this).Measure(windows_, run);
-  }
-
-  std::vector<uint32_t> windows_ = {1, 2, 3, 5, 10, 20, 64};
 };
 
 }  // namespace

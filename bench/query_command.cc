@@ -1,16 +1,15 @@
-#include "bench/query_command.h"
-
 #include <algorithm>
-#include <iterator>
-#include <thread>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "bench/benchmark_duckdb.h"
 #include "bench/commands.h"
+#include "bench/duckdb.h"
 #include "bench/query_report.h"
 #include "bench/query_work.h"
-#include "bench/ssb_loop.h"
 #include "partitioner/loader.h"
 #include "storage/block.h"
 
@@ -20,35 +19,35 @@ namespace {
 constexpr int kThreadsMax = 1'024;
 constexpr int kLoaderThreadsMax = 16;
 
-int Processors() {
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-/// `nam bench ssb` and `nam bench tpch`: a private cluster, the peer in its own process and the hand-written
-/// loop take turns at every query.
-class QueryBench final : public QueryClusterCommand {
+/// `nam bench ssb` and `nam bench tpch`: a private cluster and the peer in its own process take turns at
+/// every query.
+class QueryBench final : public Command {
  public:
   QueryBench(const Benchmark& benchmark, const std::string& help)
-      : QueryClusterCommand(benchmark, benchmark.name, help), ssb_(benchmark.name == SsbBenchmark().name) {}
+      : Command(benchmark.name, help), benchmark_(benchmark) {}
 
   std::vector<Option> Options() override {
-    std::vector<Option> options = WithCluster({
-        {"--peer", &peer_, "to take turns with", {}, {"none", "duckdb"}},
-        {"--peer-dir", &peer_dir_, "DuckDB's process", {}, {}, "DIR"},
+    std::vector<Option> options = {
+        {"--scale-factor", &scale_factor_, "1 is six million rows of the largest table"},
+        {"--seed", &seed_, "other data of the same size"},
+        {"--queries", &query_ids_, "only these: Q1.1,Q2.3"},
+        Option::OneOf("--fabric", &fabric_, {"shm", "tcp", "verbs"}, "that the cluster uses"),
+        {"--memory-servers", &memory_servers_, "number of memory servers"},
+        {"--compute-servers", &compute_servers_, "number of compute servers"},
+        {"--threads", &threads_, "total per contender; 0: one per processor", {{0, kThreadsMax}}},
+        Option::OneOf("--peer", &peer_, {"none", "duckdb"}, "to take turns with"),
+        Option::Place("--peer-dir", &peer_dir_, "DIR", "DuckDB's process"),
         {"--peer-memory", Option::Bytes{&peer_memory_bytes_}, "the peer's memory limit; default: its own"},
         {"--peer-file", &peer_file_,
          "keep the peer's tables in a compressed file, if they do not fit its memory"},
-        {"--peer-sorted", &peer_sorted_, "sort the peer's tables in the order in which NAM clusters them"},
         {"--repeat", &repeat_, "runs of each query, after a warm-up", {{1, 10'000}}},
         {"--memory", Option::Bytes{&memory_bytes_}, "per memory server; default: enough"},
         {"--block-bytes",
          Option::Bytes{&block_bytes_},
          "maximum size of a block",
          {{0, storage::kMaxBlockBytes}}},
-    });
-    if (ssb_) {
-      options.push_back({"--no-loop", &no_loop_, "skip the hand-written loop"});
-    } else {
+    };
+    if (benchmark_.name == TpchBenchmark().name) {
       options.push_back({"--parameters-seed", &parameters_seed_,
                          "seed of random query parameters; 0: the parameters of the specification's example "
                          "answers"});
@@ -58,10 +57,16 @@ class QueryBench final : public QueryClusterCommand {
   bool has_charts() const override { return true; }
   bool compares() const override { return true; }
   absl::Status Check() override {
-    NAM_RETURN_IF_ERROR(CheckCluster(parameters_seed_));
-    no_loop_ |= !ssb_ || !SsbLoop::Fits(scale_factor_) ||
-                std::none_of(queries_.begin(), queries_.end(),
-                             [](const BenchmarkQuery& query) { return SsbLoop::Has(query.id); });
+    QueryParameters parameters{.scale_factor = scale_factor_};
+    if (parameters_seed_ != 0) parameters.seed = parameters_seed_;
+    NAM_ASSIGN_OR_RETURN(queries_, SelectQueries(benchmark_, query_ids_, parameters));
+    NAM_RETURN_IF_ERROR(nam::Validate(
+        LocalClusterOptions{.memory_servers = memory_servers_, .compute_servers = compute_servers_}));
+    source_ = {.scale_factor = scale_factor_,
+               .seed = seed_,
+               .threads = std::min(ThreadsOf(0, 1), kLoaderThreadsMax)};
+    NAM_RETURN_IF_ERROR(nam::Validate(source_));
+    threads_ = ThreadsOf(threads_, compute_servers_);
     if (block_bytes_ == 0) block_bytes_ = partitioner::LoadOptions().block_bytes;
     return peer_ == "duckdb" ? DuckDb::Check(peer_dir_) : absl::OkStatus();
   }
@@ -83,31 +88,36 @@ class QueryBench final : public QueryClusterCommand {
                          .repeat = repeat_,
                          .block_bytes = block_bytes_,
                          .threads = threads_,
-                         .loop = !no_loop_,
                          .tbl_directory = directory + "/tbl",
-                         .duckdb = duckdb.get(),
-                         .duckdb_sorted = peer_sorted_});
+                         .duckdb = duckdb.get()});
+    const uint64_t memory_bytes =
+        memory_bytes_ != 0
+            ? memory_bytes_
+            : MemoryForTables(benchmark_.bytes_per_scale_factor * scale_factor_, memory_servers_);
     NAM_RETURN_IF_ERROR(run.InCluster(
-        ClusterFor(memory_bytes_ != 0 ? memory_bytes_ : TableMemory()),
+        {.fabric = fabric_,
+         .memory_servers = memory_servers_,
+         .compute_servers = compute_servers_,
+         .memory_bytes = memory_bytes,
+         .threads = threads_ / compute_servers_},
         [&](catalog::Attachment& attachment, const ClusterOptions&) { return work.RunOn(attachment); }));
     return ReportOf(work, duckdb.get());
   }
 
  private:
   Report ReportOf(const QueryWork& work, const DuckDb* duckdb) {
-    Report report{.rows = QueryRows(work.times()),
-                  .summary = QuerySummary(work.times()),
+    Report report{.rows = QueryRows(work.queries()),
+                  .summary = QuerySummary(work.queries()),
                   .remarks = absl::StrCat("Medians in milliseconds; ratios above 1 are in our favour. ",
                                           threads_, " threads on each side.\n"),
-                  .charts = {QueryChart("Time of each query", work.times())},
+                  .charts = {TimeChart("Time of each query", work.queries())},
                   .compared = ComparedQueryTimes()};
     report.summary[absl::StrCat("load_", benchmark_.largest_table, "_rows_per_second")] =
         static_cast<int64_t>(work.load_rows_per_second());
-    report.correct = report.summary["correct_queries"] == report.summary["queries"];
+    report.correct = AllEqual(work.queries());
     if (duckdb != nullptr) {
       report.config["duckdb"] = {{"version", duckdb->version()},
                                  {"threads", threads_},
-                                 {"order", peer_sorted_ ? "as ours is clustered" : "as generated"},
                                  {"memory_bytes", peer_memory_bytes_},
                                  {"tables", peer_file_ ? "in a file" : "in memory"},
                                  {"load_seconds", work.duckdb_load_seconds()}};
@@ -115,7 +125,14 @@ class QueryBench final : public QueryClusterCommand {
     return report;
   }
 
-  const bool ssb_;
+  const Benchmark& benchmark_;
+  double scale_factor_ = 1;
+  uint64_t seed_ = 1;
+  std::vector<std::string> query_ids_;  // none: all
+  std::string fabric_ = "shm";
+  int memory_servers_ = 2;
+  int compute_servers_ = 2;
+  int threads_ = 0;  // total per side, a multiple of the compute servers; 0: one per processor
   int repeat_ = 7;
   uint64_t memory_bytes_ = 0;  // per memory server; 0: enough for the scale factor
   uint64_t block_bytes_ = 0;   // 0: the loader's default
@@ -123,54 +140,17 @@ class QueryBench final : public QueryClusterCommand {
   std::string peer_dir_ = "bench/duckdb_peer";
   uint64_t peer_memory_bytes_ = 0;  // 0: its default
   bool peer_file_ = false;          // its tables are in a file
-  bool peer_sorted_ = false;        // the peer's tables are also sorted as NAM clusters them
-  bool no_loop_ = false;            // only SSB has one
   uint64_t parameters_seed_ = 0;    // for TPC-H's random parameters
+  // Checked:
+  DataSource source_;
+  std::vector<BenchmarkQuery> queries_;
 };
 
 }  // namespace
 
-std::vector<Option> QueryClusterCommand::WithCluster(std::vector<Option> own) {
-  std::vector<Option> common = {
-      {"--scale-factor", &scale_factor_, "1 is six million rows of the largest table"},
-      {"--seed", &seed_, "other data of the same size"},
-      {"--queries", &query_ids_, "only these: Q1.1,Q2.3"},
-      {"--fabric", &fabric_, "that the cluster uses", {}, {"shm", "tcp", "verbs"}},
-      {"--memory-servers", &memory_servers_, "number of memory servers"},
-      {"--compute-servers", &compute_servers_, "number of compute servers"},
-      {"--threads", &threads_, "total per contender; 0: one per processor", {{0, kThreadsMax}}}};
-  std::move(common.begin(), common.end(), std::back_inserter(own));
-  return own;
-}
-
-absl::Status QueryClusterCommand::CheckCluster(uint64_t parameters_seed) {
-  QueryParameters parameters{.scale_factor = scale_factor_};
-  if (parameters_seed != 0) parameters.seed = parameters_seed;
-  NAM_ASSIGN_OR_RETURN(queries_, SelectQueries(benchmark_, query_ids_, parameters));
-  NAM_RETURN_IF_ERROR(nam::Validate(
-      LocalClusterOptions{.memory_servers = memory_servers_, .compute_servers = compute_servers_}));
-  source_ = {
-      .scale_factor = scale_factor_, .seed = seed_, .threads = std::min(Processors(), kLoaderThreadsMax)};
-  threads_ = std::max(1, (threads_ > 0 ? threads_ : Processors()) / compute_servers_) * compute_servers_;
-  return nam::Validate(source_);
-}
-
-LocalClusterOptions QueryClusterCommand::ClusterFor(uint64_t memory_bytes) const {
-  return {.fabric = fabric_,
-          .memory_servers = memory_servers_,
-          .compute_servers = compute_servers_,
-          .memory_bytes = memory_bytes,
-          .threads = threads_ / compute_servers_};
-}
-
-uint64_t QueryClusterCommand::TableMemory() const {
-  return MemoryForTables(benchmark_.bytes_per_scale_factor * scale_factor_, memory_servers_);
-}
-
 std::unique_ptr<Command> SsbCommand() {
-  return std::make_unique<QueryBench>(
-      SsbBenchmark(),
-      "the Star Schema Benchmark's queries, taking turns with a peer and a hand-written loop");
+  return std::make_unique<QueryBench>(SsbBenchmark(),
+                                      "the Star Schema Benchmark's queries, taking turns with a peer");
 }
 
 std::unique_ptr<Command> TpchCommand() {

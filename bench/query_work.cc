@@ -3,39 +3,83 @@
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
+#include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "bench/query_report.h"
+#include "dataset/generator.h"
 #include "dataset/tbl_writer.h"
 #include "localcluster/state_directory.h"
 #include "terminal/units.h"
 #include "workload/sqlite_oracle.h"
 
 namespace nam::bench {
+namespace {
+
+constexpr int64_t kLoadTimeoutMsPerScaleFactor = 600'000;
+
+/// The narrowest type for the data, as an expert would declare it: DuckDB stores in-memory columns at their
+/// declared width, so this is also the fastest.
+std::string DuckDbType(const partitioner::ColumnSchema& column, double scale_factor) {
+  static const std::set<std::string_view> bytes = {
+      "lo_linenumber",      "lo_quantity",     "lo_discount",      "lo_tax",          "p_size",
+      "d_daynuminweek",     "d_daynuminmonth", "d_monthnuminyear", "d_weeknuminyear", "d_lastdayinweekfl",
+      "d_lastdayinmonthfl", "d_holidayfl",     "d_weekdayfl"};
+  static const std::set<std::string_view> shorts = {"d_year", "d_daynuminyear"};
+  constexpr double kOrderKeysOfFourBytes = 300;  // limit of the scale factor: one in four keys is used
+  if (column.type.kind == TypeKind::kString) return "VARCHAR";
+  if (column.type.kind == TypeKind::kDate) return "DATE";
+  if (column.type.kind == TypeKind::kDecimal)
+    return absl::StrCat("DECIMAL(", static_cast<int>(column.type.precision), ",",
+                        static_cast<int>(column.type.scale), ")");
+  if (column.type.precision == 8) return "BIGINT";
+  if (bytes.contains(column.name)) return "UTINYINT";
+  if (shorts.contains(column.name)) return "USMALLINT";
+  return column.name == "lo_orderkey" && scale_factor > kOrderKeysOfFourBytes ? "BIGINT" : "INTEGER";
+}
+
+/// Loads a benchmark's tables from dbgen's files with the generator's data; returns the seconds taken.
+absl::StatusOr<double> LoadIntoDuckDb(DuckDb& duckdb, const std::string& tbl_directory,
+                                      const dataset::Generator& generator) {
+  const double scale_factor = generator.options().scale_factor;
+  NAM_RETURN_IF_ERROR(duckdb.Open());
+  DuckDb::Json tables = DuckDb::Json::array();
+  for (size_t table = 0; table < generator.tables().size(); ++table) {
+    const dataset::Table& described = generator.tables()[table];
+    DuckDb::Json columns = DuckDb::Json::array();
+    for (const partitioner::ColumnSchema& column : described.schema.columns)
+      columns.push_back({{"name", column.name}, {"type", DuckDbType(column, scale_factor)}});
+    tables.push_back({{"name", described.schema.name},
+                      {"file", described.file_names.front()},
+                      {"rows", generator.Rows(table)},
+                      {"columns", std::move(columns)}});
+  }
+  const auto timeout_ms =
+      static_cast<int64_t>(static_cast<double>(kLoadTimeoutMsPerScaleFactor) * std::max(1.0, scale_factor));
+  return duckdb.Load({{"op", "load"}, {"directory", tbl_directory}, {"tables", tables}}, timeout_ms);
+}
+
+}  // namespace
 
 absl::Status QueryWork::RunOn(catalog::Attachment& attachment) {
-  fabric::Fabric& fabric = attachment.fabric();
-  const auto generator = options_.benchmark->make_generator(
-      {.scale_factor = options_.source.scale_factor, .seed = options_.source.seed});
+  in_place_ = attachment.fabric().capabilities().in_place;
   NAM_RETURN_IF_ERROR(LoadOurs(attachment));
-  if (options_.duckdb != nullptr) NAM_RETURN_IF_ERROR(LoadDuckDb(fabric, *generator));
-  if (options_.loop) NAM_RETURN_IF_ERROR(LoadLoop(fabric, *generator));
-  if (fabric.capabilities().in_place) contenders_.push_back(QueryContender::kInPlace);
-  contenders_.push_back(QueryContender::kCopy);
-  if (options_.duckdb != nullptr) contenders_.push_back(QueryContender::kDuckDb);
-  if (options_.loop) contenders_.push_back(QueryContender::kLoop);
+  if (options_.duckdb != nullptr) NAM_RETURN_IF_ERROR(LoadDuckDb(attachment.fabric()));
   NAM_ASSIGN_OR_RETURN(const auto read_bound, ReadBound::Open(attachment, options_.threads));
-  read_bound_ = read_bound.get();
-  contenders_.push_back(QueryContender::kRead);
-
   NAM_ASSIGN_OR_RETURN(const auto session, session::Session::Open(attachment));
   run_.OnCancel([&] {
     session->Cancel();
     if (options_.duckdb != nullptr) options_.duckdb->Cancel();
   });
-  absl::Status status = MeasureAll(*session);
+  absl::Status status;
+  for (const BenchmarkQuery& query : options_.queries) {
+    if (status.ok()) status = Measure(*session, *read_bound, query);
+  }
   run_.OnCancel();
   run_.progress().Clear();
   return status;
@@ -46,15 +90,9 @@ void QueryWork::Say(const std::string& text) {
   if (run_.progress().shown()) std::fprintf(stderr, "%s\n", text.c_str());
 }
 
-dataset::WorkOptions QueryWork::WorkOptions(const std::string& doing) {
-  return {.threads = options_.source.threads,
-          .progress = run_.progress().For(doing),
-          .cancelled = &run_.cancelled()};
-}
-
 absl::Status QueryWork::LoadOurs(catalog::Attachment& attachment) {
-  partitioner::LoadOptions load{.replace = options_.replace, .threads = options_.source.threads};
-  if (options_.block_bytes != 0) load.block_bytes = static_cast<uint32_t>(options_.block_bytes);
+  partitioner::LoadOptions load{.threads = options_.source.threads};
+  load.block_bytes = static_cast<uint32_t>(options_.block_bytes);
   NAM_ASSIGN_OR_RETURN(const auto loaded, LoadBenchmark(attachment, *options_.benchmark, options_.source,
                                                         load, run_.progress(), run_.cancelled()));
   const std::string& name = options_.benchmark->largest_table;
@@ -68,16 +106,19 @@ absl::Status QueryWork::LoadOurs(catalog::Attachment& attachment) {
   return absl::OkStatus();
 }
 
-absl::Status QueryWork::LoadDuckDb(fabric::Fabric& fabric, const dataset::Generator& generator) {
-  std::vector<size_t> tables(generator.tables().size());
+absl::Status QueryWork::LoadDuckDb(fabric::Fabric& fabric) {
+  const auto generator = options_.benchmark->make_generator(
+      {.scale_factor = options_.source.scale_factor, .seed = options_.source.seed});
+  std::vector<size_t> tables(generator->tables().size());
   std::iota(tables.begin(), tables.end(), size_t{0});
-  const auto written = dataset::WriteTbl(fabric, generator, tables, options_.tbl_directory,
-                                         {.work = WorkOptions("writing for DuckDB:")});
+  const auto written = dataset::WriteTbl(fabric, *generator, tables, options_.tbl_directory,
+                                         {.work = {.threads = options_.source.threads,
+                                                   .progress = run_.progress().For("writing for DuckDB:"),
+                                                   .cancelled = &run_.cancelled()}});
   if (!written.ok()) return written.status();
   run_.progress().Show("DuckDB loads the tables");
   run_.OnCancel([this] { options_.duckdb->Cancel(); });
-  const auto seconds =
-      LoadIntoDuckDb(*options_.duckdb, options_.tbl_directory, generator, options_.duckdb_sorted);
+  const auto seconds = LoadIntoDuckDb(*options_.duckdb, options_.tbl_directory, *generator);
   run_.OnCancel();
   RemoveTree(options_.tbl_directory);
   if (!seconds.ok()) return seconds.status();
@@ -87,83 +128,59 @@ absl::Status QueryWork::LoadDuckDb(fabric::Fabric& fabric, const dataset::Genera
   return absl::OkStatus();
 }
 
-absl::Status QueryWork::LoadLoop(fabric::Fabric& fabric, const dataset::Generator& generator) {
-  NAM_ASSIGN_OR_RETURN(loop_, SsbLoop::Load(fabric, generator, WorkOptions("for the hand-written loop:")));
-  return absl::OkStatus();
-}
-
-absl::Status QueryWork::MeasureAll(session::Session& session) {
-  for (const BenchmarkQuery& query : options_.queries) {
-    NAM_ASSIGN_OR_RETURN(QueryTimes times, Measure(session, query));
-    times_.push_back(std::move(times));
-  }
-  return absl::OkStatus();
-}
-
-bool QueryWork::Same(const Rows& a, const Rows& b) const {
+absl::Status QueryWork::Measure(session::Session& session, ReadBound& bound, const BenchmarkQuery& query) {
+  std::optional<Rows> expected;  // the first contender's
   const int digits = options_.benchmark->peer_digits;
-  return digits == 0 ? SameRows(a, b) : SameRowsTo(digits, a, b);
-}
-
-absl::StatusOr<std::string> QueryWork::PlanOf(session::Session& session, const BenchmarkQuery& query) {
-  const auto explained = session.Execute(absl::StrCat("EXPLAIN ", query.sql));
-  if (!explained.ok()) return explained.status();
+  const auto right = [&](const Rows& rows) {
+    if (!expected.has_value()) expected = rows;
+    return digits == 0 ? SameRows(rows, *expected) : SameRowsTo(digits, rows, *expected);
+  };
+  absl::StatusOr<std::vector<ContenderTimes>> times = TakeTurns(
+      ContendersOf(session, bound, query.sql), right,
+      {.repeat = options_.repeat,
+       .proceed = [&](const std::string& turn) { return run_.Proceed(absl::StrCat(query.id, ": ", turn)); }});
+  if (!times.ok())
+    return absl::Status(times.status().code(), absl::StrCat(query.id, ": ", times.status().message()));
+  for (const ContenderTimes& contender : *times) {
+    if (!contender.refusal.empty())
+      return absl::ResourceExhaustedError(absl::StrCat(query.id, ": ", contender.refusal));
+  }
+  NAM_ASSIGN_OR_RETURN(const session::ResultSet explained,
+                       session.Execute(absl::StrCat("EXPLAIN ", query.sql)));
   std::string plan;
-  for (const std::vector<Value>& line : explained->rows) absl::StrAppend(&plan, line[0].text, "\n");
-  return plan;
+  for (const std::vector<Value>& line : explained.rows) absl::StrAppend(&plan, line[0].text, "\n");
+  queries_.push_back({.title = query.id,
+                      .settings = {{"query", query.id}, {"rows", expected->size()}},
+                      .contenders = *std::move(times),
+                      .plan = std::move(plan)});
+  return absl::OkStatus();
 }
 
-absl::StatusOr<QueryTimes> QueryWork::Measure(session::Session& session, const BenchmarkQuery& query) {
-  QueryTimes times{.id = query.id};
-  Rows expected;  // the first contender's
-  for (int round = 0; round <= options_.repeat; ++round) {
-    const bool warm_up = round == 0;
-    for (const QueryContender contender : contenders_) {
-      if (contender == QueryContender::kLoop && !SsbLoop::Has(query.id)) continue;
-      if (run_.cancelled()) return absl::CancelledError("interrupted");
-      run_.progress().Show(
-          absl::StrFormat("%s: %s, %d of %d", times.id, Name(contender), round, options_.repeat));
-      NAM_ASSIGN_OR_RETURN(Turn turn, Take(session, query, contender));
-      if (!warm_up) times.of(contender).push_back(turn.elapsed_ms);
-      if (contender == QueryContender::kRead) continue;  // has no rows
-      if (warm_up && contender == contenders_.front()) {
-        times.rows = turn.rows.size();
-        expected = std::move(turn.rows);
-      } else if (!Same(turn.rows, expected) &&
-                 std::find(times.wrong.begin(), times.wrong.end(), contender) == times.wrong.end()) {
-        times.wrong.push_back(contender);
-      }
-    }
+std::vector<Contender> QueryWork::ContendersOf(session::Session& session, ReadBound& bound,
+                                               const std::string& sql) {
+  std::vector<Contender> contenders;
+  if (in_place_) contenders.push_back({kInPlace, [&] { return Ask(session, sql, /*in_place=*/true); }});
+  contenders.push_back({kCopy, [&] { return Ask(session, sql, /*in_place=*/false); }});
+  if (options_.duckdb != nullptr) {
+    contenders.push_back({kDuckDb, [&]() -> absl::StatusOr<Turn> {
+                            NAM_ASSIGN_OR_RETURN(DuckDb::Answer answer, options_.duckdb->Query(sql));
+                            return Turn{std::move(answer.rows), answer.elapsed_ms};
+                          }});
   }
-  answers_.push_back(std::move(expected));
-  NAM_ASSIGN_OR_RETURN(times.plan, PlanOf(session, query));
-  return times;
+  contenders.push_back({kRead,
+                        [&]() -> absl::StatusOr<Turn> {
+                          NAM_ASSIGN_OR_RETURN(const double elapsed_ms, bound.Run(copied_bytes_));
+                          return Turn{.elapsed_ms = elapsed_ms};
+                        },
+                        /*answers=*/false});
+  return contenders;
 }
 
-absl::StatusOr<QueryWork::Turn> QueryWork::Take(session::Session& session, const BenchmarkQuery& query,
-                                                QueryContender contender) {
-  const std::string& sql = query.sql;
-  if (contender == QueryContender::kLoop) {
-    SsbLoop::Answer answer = loop_->Run(query.id, options_.threads);
-    return Turn{std::move(answer.rows), answer.elapsed_ms};
-  }
-  if (contender == QueryContender::kRead) {
-    NAM_ASSIGN_OR_RETURN(const double elapsed_ms, read_bound_->Run(copied_bytes_));
-    return Turn{.elapsed_ms = elapsed_ms};
-  }
-  if (contender == QueryContender::kDuckDb) {
-    NAM_ASSIGN_OR_RETURN(DuckDb::Answer answer, options_.duckdb->Query(sql));
-    return Turn{std::move(answer.rows), answer.elapsed_ms};
-  }
-  const auto set = session.Execute(
-      absl::StrCat("SET nam.in_place = ", contender == QueryContender::kInPlace ? "on" : "off"));
-  if (!set.ok()) return set.status();
-  auto result = session.Execute(sql);
-  if (!result.ok()) {
-    return absl::Status(result.status().code(), absl::StrCat(query.id, ": ", result.status().message()));
-  }
-  if (contender == QueryContender::kCopy) copied_bytes_ = result->work.bytes;
-  return Turn{std::move(result->rows), result->elapsed_ms};
+absl::StatusOr<Turn> QueryWork::Ask(session::Session& session, const std::string& sql, bool in_place) {
+  NAM_RETURN_IF_ERROR(session.Execute(absl::StrCat("SET nam.in_place = ", in_place ? "on" : "off")).status());
+  NAM_ASSIGN_OR_RETURN(session::ResultSet result, session.Execute(sql));
+  if (!in_place) copied_bytes_ = result.work.bytes;
+  return Turn{std::move(result.rows), result.elapsed_ms};
 }
 
 }  // namespace nam::bench

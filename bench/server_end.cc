@@ -3,14 +3,14 @@
 #include <array>
 #include <utility>
 
-#include "base/check.h"
 #include "base/status_macros.h"
+#include "bench/block_chains.h"
+#include "storage/multicast_blocks.h"
 
 namespace nam::bench {
 namespace {
 
 constexpr uint32_t kReceiveDepth = 128;  // per sender
-constexpr uint32_t kDatagramDepth = 512;
 constexpr size_t kSendersMax = 64;
 constexpr int64_t kStopCheckUs = 50'000;
 
@@ -23,12 +23,8 @@ absl::StatusOr<std::unique_ptr<BenchServer>> BenchServer::Start(fabric::Fabric& 
   const std::string any = fabric::AnyAddress(fabric.kind(), options.host);
   NAM_ASSIGN_OR_RETURN(server->one_sided_, fabric.Listen({.address = any}));
   NAM_ASSIGN_OR_RETURN(server->messages_, fabric.Listen({.address = any, .passive = false}));
-  if (options.sockets) {
-    NAM_ASSIGN_OR_RETURN(server->sockets_, SocketServer::Start(fabric, options.host, options.region_bytes));
-  }
   server->address_ = {.one_sided = server->one_sided_->address(),
                       .messages = server->messages_->address(),
-                      .sockets = server->sockets_ != nullptr ? server->sockets_->address() : "",
                       .rkey = server->region_->rkey(),
                       .region_bytes = options.region_bytes};
   server->accept_thread_ =
@@ -38,7 +34,6 @@ absl::StatusOr<std::unique_ptr<BenchServer>> BenchServer::Start(fabric::Fabric& 
 
 BenchServer::~BenchServer() {
   stopping_ = true;
-  if (datagram_completions_ != nullptr) datagram_completions_->Wake();
 }
 
 /// Accepts senders, and serves each on its own thread.
@@ -90,24 +85,6 @@ void BenchServer::TakeMessages(fabric::CompletionQueue& completions, fabric::Que
   }
 }
 
-absl::Status BenchServer::JoinGroup(const std::string& group_address) {
-  NAM_CHECK(datagram_thread_ == nullptr, "one group is joined");
-  constexpr size_t kSlotBytes = fabric::kDatagramHeadroomBytes + fabric::kMaxDatagramBytes;
-  NAM_ASSIGN_OR_RETURN(datagram_completions_, fabric_.CreateCompletionQueue(kDatagramDepth + 1));
-  NAM_ASSIGN_OR_RETURN(datagram_buffer_,
-                       fabric_.Allocate(kDatagramDepth * kSlotBytes, {.huge_pages = false}));
-  NAM_ASSIGN_OR_RETURN(datagram_queue_pair_,
-                       fabric_.CreateDatagramQueuePair(*datagram_completions_,
-                                                       {.send_depth = 1, .receive_depth = kDatagramDepth}));
-  std::vector<fabric::ReceiveRequest> batch;
-  for (uint64_t i = 0; i < kDatagramDepth; ++i)
-    batch.push_back({i, datagram_buffer_->Slice(i * kSlotBytes, kSlotBytes)});
-  NAM_RETURN_IF_ERROR(datagram_queue_pair_->PostReceive(batch));
-  NAM_RETURN_IF_ERROR(datagram_queue_pair_->Join(group_address));
-  datagram_thread_ = fabric_.StartThread("bench-datagram", [this] { TakeDatagrams(); });
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::vector<storage::MulticastAddress>> BenchServer::StartMulticast(
     const MulticastRequest& request) {
   const auto memory = [region = region_.get()](storage::RemotePtr<void> block,
@@ -116,13 +93,16 @@ absl::StatusOr<std::vector<storage::MulticastAddress>> BenchServer::StartMultica
     return inside ? region->data() + block.offset() : nullptr;
   };
   std::vector<storage::MulticastAddress> addresses;
-  for (const std::vector<storage::MulticastExtent>& extents : request.streams) {
+  const ChainSet set = ChainsOf(request.block_bytes, request.chains);
+  for (uint32_t stream = 0; stream < request.streams; ++stream) {
+    NAM_ASSIGN_OR_RETURN(const auto blocks, storage::MulticastBlocks::Number(
+                                                {PartOf(set, stream, request.streams)}, {kBenchServer}));
     auto& sender = senders_.emplace_back(std::make_unique<Sender>());
-    const auto group = request.first_group + static_cast<uint32_t>(addresses.size());
-    NAM_ASSIGN_OR_RETURN(sender->stream,
-                         storage::MulticastSender::Open(
-                             fabric_, memory, extents,
-                             {.server = MemoryServerId(1), .group = group, .members = request.members}));
+    NAM_ASSIGN_OR_RETURN(
+        sender->stream,
+        storage::MulticastSender::Open(
+            fabric_, memory, blocks.ExtentsOf(0),
+            {.server = kBenchServer, .group = request.first_group + stream, .members = request.members}));
     addresses.push_back(sender->stream->address());
   }
   for (const auto& sender : senders_) {
@@ -141,22 +121,6 @@ absl::Status BenchServer::FinishMulticast() {
   }
   senders_.clear();
   return outcome;
-}
-
-void BenchServer::TakeDatagrams() {
-  constexpr size_t kSlotBytes = fabric::kDatagramHeadroomBytes + fabric::kMaxDatagramBytes;
-  std::vector<fabric::ReceiveRequest> batch;
-  std::array<fabric::Completion, 64> done;
-  while (!stopping_) {
-    const size_t taken = datagram_completions_->Wait(done, fabric_.clock().After(kStopCheckUs));
-    batch.clear();
-    for (size_t i = 0; i < taken; ++i) {
-      if (!done[i].ok()) return;
-      batch.push_back({done[i].id, datagram_buffer_->Slice(done[i].id * kSlotBytes, kSlotBytes)});
-    }
-    datagrams_ += taken;
-    if (!batch.empty() && !datagram_queue_pair_->PostReceive(batch).ok()) return;
-  }
 }
 
 }  // namespace nam::bench

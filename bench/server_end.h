@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/socket_peer.h"
 #include "fabric/fabric.h"
 #include "storage/multicast_layout.h"
 #include "storage/multicast_sender.h"
@@ -19,16 +18,16 @@ namespace nam::bench {
 struct ServerAddress {
   std::string one_sided;  // a passive listener
   std::string messages;   // a listener whose connections take every SEND
-  std::string sockets;    // the plain socket server; empty if none
   fabric::RemoteKey rkey;
   uint64_t region_bytes = 0;
 };
 
-/// Streams to multicast concurrently, each on its own thread to its own group.
+/// Streams of a ChainSet to multicast concurrently, each on its own thread to its own group.
 struct MulticastRequest {
   uint32_t first_group = 1;  // the others follow it
   uint32_t members = 1;
-  std::vector<std::vector<storage::MulticastExtent>> streams;
+  uint32_t block_bytes = 0, chains = 0;  // of the set, which lies in the server's region
+  uint32_t streams = 1;                  // stream i has part i of it
 };
 
 /// A benchmark's server, wherever it runs. One thread.
@@ -36,12 +35,7 @@ class ServerEnd {
  public:
   virtual ~ServerEnd() = default;
   virtual const ServerAddress& address() const = 0;
-  /// Receives and counts the group's datagrams from now on.
-  virtual absl::Status JoinGroup(const std::string& group_address) = 0;
-  /// Total over all groups.
-  virtual absl::StatusOr<uint64_t> DatagramsReceived() = 0;
-  /// Returns addresses in the order of the streams. Blocks lie in the server's region at their pointers'
-  /// offsets.
+  /// Returns addresses in the order of the streams.
   virtual absl::StatusOr<std::vector<storage::MulticastAddress>> StartMulticast(
       const MulticastRequest& request) = 0;
   /// Returns when everything was sent, or with the first sender's error.
@@ -51,7 +45,6 @@ class ServerEnd {
 struct BenchServerOptions {
   uint64_t region_bytes = uint64_t{64} << 20;
   std::string host = "127.0.0.1";  // where to listen
-  bool sockets = false;            // also offer the plain socket server
 };
 
 /// The server within this process: a region with all rights for peers, and threads that take incoming
@@ -63,8 +56,6 @@ class BenchServer final : public ServerEnd {
   ~BenchServer() override;
 
   const ServerAddress& address() const override { return address_; }
-  absl::Status JoinGroup(const std::string& group_address) override;
-  absl::StatusOr<uint64_t> DatagramsReceived() override { return datagrams_.load(); }
   absl::StatusOr<std::vector<storage::MulticastAddress>> StartMulticast(
       const MulticastRequest& request) override;
   absl::Status FinishMulticast() override;
@@ -74,21 +65,13 @@ class BenchServer final : public ServerEnd {
   void AcceptSenders();
   void TakeMessages(fabric::CompletionQueue& completions, fabric::QueuePair& queue_pair,
                     fabric::MemoryRegion& buffer);
-  void TakeDatagrams();
 
   fabric::Fabric& fabric_;
   ServerAddress address_;
   std::unique_ptr<fabric::MemoryRegion> region_;
   std::unique_ptr<fabric::Listener> one_sided_;
   std::unique_ptr<fabric::Listener> messages_;
-  std::unique_ptr<SocketServer> sockets_;
   std::atomic<bool> stopping_{false};
-  std::atomic<uint64_t> datagrams_{0};
-
-  // Used by the datagram thread once it runs.
-  std::unique_ptr<fabric::CompletionQueue> datagram_completions_;
-  std::unique_ptr<fabric::MemoryRegion> datagram_buffer_;
-  std::unique_ptr<fabric::DatagramQueuePair> datagram_queue_pair_;
 
   struct Sender {
     std::unique_ptr<storage::MulticastSender> stream;
@@ -97,7 +80,6 @@ class BenchServer final : public ServerEnd {
   };
   std::vector<std::unique_ptr<Sender>> senders_;
 
-  std::unique_ptr<fabric::Thread> datagram_thread_;
   std::unique_ptr<fabric::Thread> accept_thread_;  // last: it uses everything above
 };
 

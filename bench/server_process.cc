@@ -11,55 +11,15 @@
 
 /// The protocol of a benchmark's server behind a pipe:
 ///
-///     {"op": "start", "fabric": …, "secret": …, …}  ──▶  {"ok": true, "one_sided": ADDRESS, "rkey": N, …}
-///     {"op": "join", "group": ADDRESS}              ──▶  {"ok": true}
-///     {"op": "received"}                            ──▶  {"ok": true, "datagrams": N}
-///     {"op": "multicast", "group": N, "members": N, "streams": [[{"runs": [[OFFSET, BYTES], …],
-///      "blocks": [POINTER, …]}, …], …]}             ──▶  {"ok": true, "addresses": […]}
-///     {"op": "multicast_end"}                       ──▶  {"ok": true}
+///     {"op": "start", "fabric": …, "secret": …, …}      ──▶  {"ok": true, "one_sided": ADDRESS, …}
+///     {"op": "multicast", "group": N, "members": N, …}  ──▶  {"ok": true, "addresses": […]}
+///     {"op": "multicast_end"}                           ──▶  {"ok": true}
 namespace nam::bench {
 namespace {
 
 using Json = JsonPeer::Json;
 
 constexpr int64_t kCallTimeoutMs = 60'000;
-
-Json ToJson(const storage::MulticastExtent& extent) {
-  Json runs = Json::array(), blocks = Json::array();
-  for (const storage::ByteRange& run : extent.runs) runs.push_back({run.offset, run.bytes});
-  for (const auto block : extent.blocks) blocks.push_back(block.raw());
-  return {{"runs", std::move(runs)}, {"blocks", std::move(blocks)}};
-}
-
-Json ToJson(const MulticastRequest& request) {
-  Json streams = Json::array();
-  for (const auto& extents : request.streams) {
-    Json& stream = streams.emplace_back(Json::array());
-    for (const storage::MulticastExtent& extent : extents) stream.push_back(ToJson(extent));
-  }
-  return {{"op", "multicast"},
-          {"group", request.first_group},
-          {"members", request.members},
-          {"streams", std::move(streams)}};
-}
-
-storage::MulticastExtent ParseExtent(const Json& json) {
-  storage::MulticastExtent extent;
-  for (const Json& run : json.at("runs")) extent.runs.push_back({run.at(0), run.at(1)});
-  for (const Json& block : json.at("blocks"))
-    extent.blocks.push_back(storage::RemotePtr<void>::FromRaw(block.get<uint64_t>()));
-  return extent;
-}
-
-/// Parses the parent's request; the parent runs the same binary.
-MulticastRequest ParseMulticast(const Json& json) {
-  MulticastRequest request{.first_group = json.at("group"), .members = json.at("members")};
-  for (const Json& stream : json.at("streams")) {
-    auto& extents = request.streams.emplace_back();
-    for (const Json& extent : stream) extents.push_back(ParseExtent(extent));
-  }
-  return request;
-}
 
 Json ToJson(const storage::MulticastAddress& address) {
   return {{"server", address.server.value()},
@@ -84,16 +44,13 @@ class Conversation {
     const std::string op = request.value("op", "");
     if (op == "start") return Start(request);
     if (server_ == nullptr) return absl::FailedPreconditionError("not started");
-    if (op == "join") {
-      NAM_RETURN_IF_ERROR(server_->JoinGroup(request.value("group", "")));
-      return Json{{"ok", true}};
-    }
-    if (op == "received") {
-      NAM_ASSIGN_OR_RETURN(const uint64_t datagrams, server_->DatagramsReceived());
-      return Json{{"ok", true}, {"datagrams", datagrams}};
-    }
     if (op == "multicast") {
-      NAM_ASSIGN_OR_RETURN(const auto addresses, server_->StartMulticast(ParseMulticast(request)));
+      NAM_ASSIGN_OR_RETURN(const auto addresses,
+                           server_->StartMulticast({.first_group = request.at("group"),
+                                                    .members = request.at("members"),
+                                                    .block_bytes = request.at("block_bytes"),
+                                                    .chains = request.at("chains"),
+                                                    .streams = request.at("streams")}));
       Json answer{{"ok", true}, {"addresses", Json::array()}};
       for (const auto& address : addresses) answer["addresses"].push_back(ToJson(address));
       return answer;
@@ -114,14 +71,12 @@ class Conversation {
                                                 .rdma = request.value("rdma", ""),
                                                 .host = host,
                                                 .encrypt = request.value("encrypt", false)}));
-    NAM_ASSIGN_OR_RETURN(server_, BenchServer::Start(*fabric_, {.region_bytes = request.value("bytes", 0ul),
-                                                                .host = host,
-                                                                .sockets = request.value("sockets", false)}));
+    NAM_ASSIGN_OR_RETURN(
+        server_, BenchServer::Start(*fabric_, {.region_bytes = request.value("bytes", 0ul), .host = host}));
     const ServerAddress& address = server_->address();
     return Json{{"ok", true},
                 {"one_sided", address.one_sided},
                 {"messages", address.messages},
-                {"sockets", address.sockets},
                 {"rkey", address.rkey.value},
                 {"bytes", address.region_bytes}};
   }
@@ -145,28 +100,25 @@ class ServerProcess final : public ServerEnd {
                                               {"rdma", options.fabric.rdma},
                                               {"host", options.server.host},
                                               {"encrypt", options.fabric.encrypt},
-                                              {"bytes", options.server.region_bytes},
-                                              {"sockets", options.server.sockets}},
+                                              {"bytes", options.server.region_bytes}},
                                              kCallTimeoutMs));
     server->address_ = {.one_sided = answer.value("one_sided", ""),
                         .messages = answer.value("messages", ""),
-                        .sockets = answer.value("sockets", ""),
                         .rkey = {answer.value("rkey", 0u)},
                         .region_bytes = answer.value("bytes", 0ul)};
     return server;
   }
 
   const ServerAddress& address() const override { return address_; }
-  absl::Status JoinGroup(const std::string& group_address) override {
-    return peer_->Call({{"op", "join"}, {"group", group_address}}, kCallTimeoutMs).status();
-  }
-  absl::StatusOr<uint64_t> DatagramsReceived() override {
-    NAM_ASSIGN_OR_RETURN(const Json answer, peer_->Call({{"op", "received"}}, kCallTimeoutMs));
-    return answer.value("datagrams", 0ul);
-  }
   absl::StatusOr<std::vector<storage::MulticastAddress>> StartMulticast(
       const MulticastRequest& request) override {
-    NAM_ASSIGN_OR_RETURN(const Json answer, peer_->Call(ToJson(request), kCallTimeoutMs));
+    NAM_ASSIGN_OR_RETURN(const Json answer, peer_->Call({{"op", "multicast"},
+                                                         {"group", request.first_group},
+                                                         {"members", request.members},
+                                                         {"block_bytes", request.block_bytes},
+                                                         {"chains", request.chains},
+                                                         {"streams", request.streams}},
+                                                        kCallTimeoutMs));
     std::vector<storage::MulticastAddress> addresses;
     for (const Json& address : answer.at("addresses")) addresses.push_back(ParseAddress(address));
     return addresses;

@@ -1,6 +1,7 @@
 #include "bench/shuffle_bench.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -15,8 +16,6 @@
 
 namespace nam::bench {
 namespace {
-
-using fabric::sim::NicTraffic;
 
 constexpr ssb::Table kTables[] = {ssb::Table::kCustomer, ssb::Table::kPart, ssb::Table::kSupplier,
                                   ssb::Table::kLineorder};
@@ -38,20 +37,6 @@ class Tables final : public sql::TableSource {
 
 }  // namespace
 
-const char* ShuffleBench::NameOf(Plan plan) {
-  switch (plan) {
-    case Plan::kPipelined:
-      return "pipelined";
-    case Plan::kShuffle:
-      return "shuffle";
-    case Plan::kShuffleMaterialized:
-      return "shuffle, materialized";
-    case Plan::kShuffleFromMemory:
-      return "shuffle, from memory servers";
-  }
-  return "";
-}
-
 std::string ShuffleBench::QueryOf(uint32_t tables) {
   switch (tables) {
     case 2:
@@ -67,13 +52,9 @@ std::string ShuffleBench::QueryOf(uint32_t tables) {
   }
 }
 
-double ShuffleBench::Figures::median_ms() const {
-  return Median(ms);
-}
-
-const ShuffleBench::Figures* ShuffleBench::Find(uint32_t tables, uint32_t servers, Plan plan) const {
-  for (const Figures& each : figures_) {
-    if (each.tables == tables && each.servers == servers && each.plan == plan) return &each;
+const ShuffleBench::Case* ShuffleBench::Find(uint32_t tables, uint32_t servers) const {
+  for (const Case& each : cases_) {
+    if (each.tables == tables && each.servers == servers) return &each;
   }
   return nullptr;
 }
@@ -104,26 +85,25 @@ absl::Status ShuffleBench::Bind() {
   NAM_ASSIGN_OR_RETURN(channel_,
                        storage::Channel::Open(cluster_.attachment->fabric(), *cluster_.attachment, {}));
   Tables tables(cluster_.attachment->catalog());
-  const auto load = [this](const proto::Table& table, uint32_t column, uint32_t /*group*/) {
-    return DictionaryOf(table, column);
-  };
   for (const uint32_t count : options_.tables) {
     NAM_ASSIGN_OR_RETURN(queries_.emplace_back(),
-                         ShuffleQuery::Bind(QueryOf(count), tables, load, options_.messages.batch_bytes,
+                         ShuffleQuery::Bind(QueryOf(count), tables, Loader(), options_.messages.batch_bytes,
                                             options_.whole_tuples));
   }
-  answers_.resize(queries_.size());
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const storage::Dictionary>> ShuffleBench::DictionaryOf(
-    const proto::Table& table, uint32_t column) {
-  auto& known = dictionaries_[{table.allocation(), column}];
-  if (known == nullptr) {
-    const proto::Dictionary& stored = table.columns(static_cast<int>(column)).encoding().dictionary();
-    NAM_ASSIGN_OR_RETURN(known, partitioner::ReadDictionary(*channel_, stored));
-  }
-  return known;
+/// Each dictionary is read once.
+execution::DictionaryLoader ShuffleBench::Loader() {
+  return [this](const proto::Table& table, uint32_t column,
+                uint32_t /*group*/) -> absl::StatusOr<std::shared_ptr<const storage::Dictionary>> {
+    auto& known = dictionaries_[{table.allocation(), column}];
+    if (known == nullptr) {
+      const proto::Dictionary& stored = table.columns(static_cast<int>(column)).encoding().dictionary();
+      NAM_ASSIGN_OR_RETURN(known, partitioner::ReadDictionary(*channel_, stored));
+    }
+    return known;
+  };
 }
 
 /// Loads the columns that the queries read.
@@ -140,15 +120,12 @@ absl::Status ShuffleBench::KeepRows() {
   }
   const ssb::Generator generator({.scale_factor = options_.scale_factor, .seed = options_.seed});
   lineorder_rows_ = generator.Rows(ssb::Table::kLineorder);
-  const auto load = [this](const proto::Table& table, uint32_t column, uint32_t /*group*/) {
-    return DictionaryOf(table, column);
-  };
   for (const ssb::Table table : kTables) {
     const auto found = wanted.find(std::string(ssb::TableName(table)));
     if (found == wanted.end()) continue;
     const auto& [meta, columns] = found->second;
     NAM_ASSIGN_OR_RETURN(
-        auto rows, ShuffleTable::Make(meta, std::vector<uint32_t>(columns.begin(), columns.end()), load));
+        auto rows, ShuffleTable::Make(meta, std::vector<uint32_t>(columns.begin(), columns.end()), Loader()));
     partitioner::ColumnBatch batch(static_cast<size_t>(meta->columns_size()));
     for (uint64_t first = 0; first < generator.Units(table); first += kUnitsAtOnce) {
       generator.Fill(table, first, std::min(kUnitsAtOnce, generator.Units(table) - first), batch);
@@ -166,85 +143,58 @@ absl::Status ShuffleBench::Measure(Run& run) {
 
 absl::Status ShuffleBench::MeasureOn(uint32_t servers, Run& run) {
   const std::vector<fabric::Fabric*> fabrics(cluster_.fabrics.begin(), cluster_.fabrics.begin() + servers);
-  NAM_ASSIGN_OR_RETURN(const auto shuffle,
-                       ShuffleCluster::Open(fabrics, *cluster_.attachment,
-                                            {.threads = options_.threads, .messages = options_.messages}));
-  NAM_RETURN_IF_ERROR(
-      cluster_.session->Execute(absl::StrCat("SET nam.compute_servers = ", servers)).status());
-  NAM_RETURN_IF_ERROR(
-      cluster_.session->Execute(absl::StrCat("SET nam.multicast = ", options_.multicast)).status());
-  NAM_RETURN_IF_ERROR(
-      cluster_.session
-          ->Execute(options_.whole_tuples ? "SET nam.whole_tuples = on" : "SET nam.whole_tuples = off")
-          .status());
+  NAM_ASSIGN_OR_RETURN(const auto shuffle, ShuffleCluster::Open(fabrics, {.threads = options_.threads,
+                                                                          .messages = options_.messages}));
+  for (const std::string& setting :
+       {absl::StrCat("compute_servers = ", servers), absl::StrCat("multicast = ", options_.multicast),
+        absl::StrCat("whole_tuples = ", options_.whole_tuples ? "on" : "off")})
+    NAM_RETURN_IF_ERROR(cluster_.session->Execute("SET nam." + setting).status());
   for (size_t q = 0; q < queries_.size(); ++q) {
-    const size_t first = figures_.size();
-    for (const Plan plan : kPlans)
-      figures_.push_back({.tables = options_.tables[q], .servers = servers, .plan = plan});
-    for (int round = 0; round <= options_.repeat; ++round) {
-      for (size_t i = first; i < figures_.size(); ++i) {
-        Figures& figures = figures_[i];
-        if (!run.Proceed(
-                absl::StrCat(figures.tables, " tables on ", servers, " servers, ", NameOf(figures.plan))))
-          return absl::CancelledError("interrupted");
-        NAM_RETURN_IF_ERROR(RunOnce(*shuffle, q, figures, round == 0));
-      }
+    Case& measured = cases_.emplace_back(Case{.tables = options_.tables[q], .servers = servers});
+    std::vector<Contender> plans;
+    for (const char* plan : {kPipelined, kShuffle, kMaterialized})
+      plans.push_back({plan, [&, q, plan] { return TakeTurn(*shuffle, q, plan, measured.moved[plan]); }});
+    std::optional<Rows> expected;
+    const auto right = [&](const Rows& rows) {
+      if (!expected.has_value()) expected = rows;
+      return SameRows(rows, *expected);
+    };
+    measured.figures.title = absl::StrCat(measured.tables, " tables");
+    measured.figures.settings = {{"tables", measured.tables}, {"compute_servers", servers}};
+    const auto proceed = [&](const std::string& turn) {
+      return run.Proceed(absl::StrCat(measured.tables, " tables on ", servers, " servers, ", turn));
+    };
+    NAM_ASSIGN_OR_RETURN(measured.figures.contenders,
+                         TakeTurns(plans, right, {.repeat = options_.repeat, .proceed = proceed}));
+    for (const ContenderTimes& plan : measured.figures.contenders) {
+      if (!plan.refusal.empty()) return absl::ResourceExhaustedError(plan.refusal);
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status ShuffleBench::RunOnce(ShuffleCluster& shuffle, size_t query, Figures& figures, bool warm_up) {
-  const std::vector<NicTraffic> before = Traffic();
-  session::ResultSet result;
-  double elapsed_ms = 0;
-  if (figures.plan == Plan::kPipelined) {
-    NAM_ASSIGN_OR_RETURN(result, cluster_.session->Execute(QueryOf(figures.tables)));
-    elapsed_ms = result.elapsed_ms;
+absl::StatusOr<Turn> ShuffleBench::TakeTurn(ShuffleCluster& shuffle, size_t query, const std::string& plan,
+                                            Moved& moved) {
+  moved = {};
+  std::optional<CardWatch> watch;
+  if (simulated()) watch.emplace(*cluster_.world, cluster_.nic, cluster_.cards);
+  Turn turn;
+  if (plan == kPipelined) {
+    NAM_ASSIGN_OR_RETURN(session::ResultSet result,
+                         cluster_.session->Execute(QueryOf(options_.tables[query])));
+    turn = {std::move(result.rows), result.elapsed_ms};
   } else {
-    const ShuffleMode mode{.materialize = figures.plan == Plan::kShuffleMaterialized,
-                           .from_memory_servers = figures.plan == Plan::kShuffleFromMemory};
-    NAM_ASSIGN_OR_RETURN(ShuffleCluster::Answer answer, shuffle.Run(queries_[query], rows_, mode));
-    result = std::move(answer.result);
-    elapsed_ms = answer.elapsed_ms;
-    figures.sent_bytes = answer.sent_bytes;
-    figures.work = answer.work;
+    NAM_ASSIGN_OR_RETURN(ShuffleCluster::Answer answer,
+                         shuffle.Run(queries_[query], rows_, /*materialize=*/plan == kMaterialized));
+    turn = {std::move(answer.result.rows), answer.elapsed_ms};
+    moved.sent_bytes = answer.sent_bytes;
+    moved.work = answer.work;
   }
-  if (answers_[query].empty()) answers_[query] = result.rows;
-  figures.equal = figures.equal && SameRows(result.rows, answers_[query]);
-  if (warm_up) return absl::OkStatus();
-  figures.ms.push_back(elapsed_ms);
-  if (cluster_.world != nullptr) LookAtCards(before, elapsed_ms, figures);
-  return absl::OkStatus();
-}
-
-std::vector<NicTraffic> ShuffleBench::Traffic() const {
-  std::vector<NicTraffic> traffic;
-  for (const std::string& host : cluster_.hosts) traffic.push_back(cluster_.world->TrafficOf(host));
-  return traffic;
-}
-
-void ShuffleBench::LookAtCards(const std::vector<NicTraffic>& before, double ms, Figures& figures) const {
-  const std::vector<NicTraffic> after = Traffic();
-  const double bytes_max =
-      ms * 1e3 * static_cast<double>(cluster_.nic.port_bytes_per_us) * cluster_.nic.ports;
-  const double messages_max = ms * 1e3 * static_cast<double>(cluster_.nic.messages_per_us);
-  figures.network_bytes = 0;
-  figures.busiest_fraction = -1;
-  for (size_t i = 0; i < after.size(); ++i) {
-    const auto look = [&](const char* what, int64_t NicTraffic::*count, double max) {
-      const auto passed = static_cast<double>(after[i].*count - before[i].*count);
-      if (passed / max > figures.busiest_fraction) {
-        figures.busiest_fraction = passed / max;
-        figures.busiest_card = absl::StrCat(cluster_.hosts[i], ", ", what);
-      }
-      return passed;
-    };
-    look("bytes out", &NicTraffic::bytes_out, bytes_max);
-    look("messages out", &NicTraffic::messages_out, messages_max);
-    look("messages in", &NicTraffic::messages_in, messages_max);
-    figures.network_bytes += look("bytes in", &NicTraffic::bytes_in, bytes_max);
-  }
+  if (!watch.has_value()) return turn;
+  const std::vector<CardUse> uses = watch->Uses();
+  for (const CardUse& use : uses) moved.network_bytes += static_cast<double>(use.received_bytes);
+  moved.busiest = BusiestOf(uses)->Busiest();
+  return turn;
 }
 
 }  // namespace nam::bench

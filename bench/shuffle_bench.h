@@ -9,14 +9,21 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "bench/card_use.h"
 #include "bench/command.h"
 #include "bench/shuffle_cluster.h"
+#include "bench/turns.h"
 #include "catalog/attachment.h"
 #include "fabric/sim/nic_model.h"
 #include "fabric/sim/world.h"
 #include "session/session.h"
 
 namespace nam::bench {
+
+// Plans.
+inline constexpr char kPipelined[] = "pipelined";
+inline constexpr char kShuffle[] = "shuffle";
+inline constexpr char kMaterialized[] = "shuffle, materialized";
 
 /// Star joins over SSB's tables by the cluster's own pipelined plans and by shuffle-based ones, on the same
 /// rows, in turn; the answers must be equal.
@@ -42,27 +49,22 @@ class ShuffleBench {
     // In `sim`:
     fabric::sim::World* world = nullptr;
     fabric::sim::NicModel nic;
-    std::vector<std::string> hosts;  // of memory and compute servers
+    std::vector<Card> cards;  // of memory and compute servers
   };
 
-  enum class Plan : uint8_t { kPipelined, kShuffle, kShuffleMaterialized, kShuffleFromMemory };
-  static constexpr Plan kPlans[] = {Plan::kPipelined, Plan::kShuffle, Plan::kShuffleMaterialized,
-                                    Plan::kShuffleFromMemory};
-  static const char* NameOf(Plan plan);
-
-  struct Figures {
-    uint32_t tables = 0;
-    uint32_t servers = 0;
-    Plan plan = Plan::kPipelined;
-    std::vector<double> ms;
-    bool equal = true;  // equals the query's first answer
-    // From the last run:
+  /// What a plan's last run moved and did.
+  struct Moved {
     uint64_t sent_bytes = 0;  // by SEND
     ShuffleWork work;
-    double network_bytes = 0;      // sim: into compute servers' cards
-    std::string busiest_card;      // sim
-    double busiest_fraction = -1;  // sim: of its capacity
-    double median_ms() const;
+    // In `sim`:
+    double network_bytes = 0;  // into the cards
+    UnitUse busiest;
+  };
+  struct Case {
+    uint32_t tables = 0;
+    uint32_t servers = 0;
+    CaseFigures figures;  // the plans are its contenders
+    std::map<std::string, Moved> moved;
   };
 
   ShuffleBench(const Cluster& cluster, Options options) : cluster_(cluster), options_(std::move(options)) {}
@@ -70,9 +72,11 @@ class ShuffleBench {
   absl::Status Load(Run& run);
   absl::Status Measure(Run& run);
 
-  const std::vector<Figures>& figures() const { return figures_; }
+  const std::vector<Case>& cases() const { return cases_; }
   /// NULL if it was not measured.
-  const Figures* Find(uint32_t tables, uint32_t servers, Plan plan) const;
+  const Case* Find(uint32_t tables, uint32_t servers) const;
+  const Options& options() const { return options_; }
+  bool simulated() const { return cluster_.world != nullptr; }
   uint64_t lineorder_rows() const { return lineorder_rows_; }
   static std::string QueryOf(uint32_t tables);
 
@@ -80,21 +84,17 @@ class ShuffleBench {
   absl::Status Bind();
   absl::Status KeepRows();
   absl::Status MeasureOn(uint32_t servers, Run& run);
-  absl::Status RunOnce(ShuffleCluster& shuffle, size_t query, Figures& figures, bool warm_up);
-  absl::StatusOr<std::shared_ptr<const storage::Dictionary>> DictionaryOf(const proto::Table& table,
-                                                                          uint32_t column);
-  std::vector<fabric::sim::NicTraffic> Traffic() const;
-  void LookAtCards(const std::vector<fabric::sim::NicTraffic>& before, double ms, Figures& figures) const;
+  absl::StatusOr<Turn> TakeTurn(ShuffleCluster& shuffle, size_t query, const std::string& plan, Moved& moved);
+  execution::DictionaryLoader Loader();
 
   const Cluster cluster_;
   const Options options_;
   std::unique_ptr<storage::Channel> channel_;  // for dictionaries
   std::map<std::pair<uint64_t, uint32_t>, std::shared_ptr<const storage::Dictionary>> dictionaries_;
   std::vector<ShuffleQuery> queries_;  // as options_.tables
-  std::vector<std::vector<std::vector<Value>>> answers_;
   ShuffleTables rows_;
   uint64_t lineorder_rows_ = 0;
-  std::vector<Figures> figures_;
+  std::vector<Case> cases_;
 };
 
 }  // namespace nam::bench

@@ -1,13 +1,10 @@
 #include "bench/shuffle_cluster.h"
 
-#include <algorithm>
 #include <atomic>
-#include <numeric>
 #include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/random.h"
 #include "base/status_macros.h"
 #include "execution/exchange/send_receive_endpoint.h"
 #include "session/query_result.h"
@@ -19,24 +16,11 @@ namespace {
 constexpr uint64_t kAttempt = 1;
 constexpr int64_t kConnectUs = 10'000'000;
 
-/// The partitions that a server reads, in an order unrelated to the partitioning keys; otherwise the first
-/// shuffle's rows would already be in place.
-std::vector<uint32_t> PartitionsOf(uint32_t server, uint32_t servers, int partitions) {
-  std::vector<uint32_t> all(static_cast<size_t>(partitions));
-  std::iota(all.begin(), all.end(), 0u);
-  RandomStream random(1);
-  for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random.Below(i)]);
-  std::vector<uint32_t> own;
-  for (size_t i = server; i < all.size(); i += servers) own.push_back(all[i]);
-  return own;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ShuffleCluster>> ShuffleCluster::Open(std::vector<fabric::Fabric*> fabrics,
-                                                                     fabric::RegionDirectory& memory,
                                                                      const Options& options) {
-  std::unique_ptr<ShuffleCluster> cluster(new ShuffleCluster(memory, options));
+  std::unique_ptr<ShuffleCluster> cluster(new ShuffleCluster(options));
   const auto count = static_cast<uint32_t>(fabrics.size());
   for (uint32_t number = 0; number < count; ++number) {
     Server& server = *cluster->servers_.emplace_back(std::make_unique<Server>());
@@ -87,36 +71,23 @@ absl::Status ShuffleCluster::Connect() {
   return absl::OkStatus();
 }
 
-absl::Status ShuffleCluster::OpenChannels() {
-  for (const auto& server : servers_) {
-    for (Thread& thread : server->threads) {
-      if (thread.channel != nullptr) continue;
-      NAM_ASSIGN_OR_RETURN(thread.channel, storage::Channel::Open(*server->fabric, memory_, {}));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ShuffleCluster::Prepare(const ShuffleQuery& query, const ShuffleTables& rows,
-                                     const ShuffleMode& mode) {
+absl::Status ShuffleCluster::Prepare(const ShuffleQuery& query, const ShuffleTables& rows, bool materialize) {
   const plan::TableMetadata& tables = query.stage.tables;
   for (const auto& server : servers_) {
     ShuffleServerRun& run = server->run;
     run.plan = &query.plan;
-    run.mode = mode;
+    run.materialize = materialize;
     run.rows.clear();
-    run.partitions.clear();
     for (const auto& table : tables) {
       const auto found = rows.find(table->name());
-      if (!mode.from_memory_servers && found == rows.end())
+      if (found == rows.end())
         return absl::NotFoundError(absl::StrCat("the servers hold no rows of ", table->name()));
-      run.rows.push_back(found == rows.end() ? nullptr : found->second.get());
-      run.partitions.push_back(PartitionsOf(run.number, run.servers, table->partitions_size()));
+      run.rows.push_back(found->second.get());
     }
     run.claimed.reset(new std::atomic<uint32_t>[tables.size()]);
     for (size_t t = 0; t < tables.size(); ++t) run.claimed[t] = 0;
   }
-  return mode.from_memory_servers ? OpenChannels() : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 /// Prepares the build sides and the sink of one run.
@@ -133,8 +104,7 @@ absl::Status ShuffleCluster::PrepareStage(const ShuffleQuery& query, Server& ser
 }
 
 absl::Status ShuffleCluster::RunThread(Server& server, Thread& thread) {
-  thread.worker = std::make_unique<ShuffleWorker>(server.run, *thread.endpoint, thread.channel.get(),
-                                                  server.fabric->clock());
+  thread.worker = std::make_unique<ShuffleWorker>(server.run, *thread.endpoint, server.fabric->clock());
   const absl::Status status = thread.worker->Run();
   if (!status.ok()) cancel_ = true;
   return status;
@@ -188,16 +158,12 @@ absl::StatusOr<session::ResultSet> ShuffleCluster::Merge(const ShuffleQuery& que
 }
 
 absl::StatusOr<ShuffleCluster::Answer> ShuffleCluster::Run(const ShuffleQuery& query,
-                                                           const ShuffleTables& rows,
-                                                           const ShuffleMode& mode) {
+                                                           const ShuffleTables& rows, bool materialize) {
   Answer answer;
   for (const auto& server : servers_) {
-    for (const Thread& thread : server->threads) {
-      answer.sent_bytes -= thread.endpoint->sent_bytes();
-      answer.sent_messages -= thread.endpoint->sent_messages();
-    }
+    for (const Thread& thread : server->threads) answer.sent_bytes -= thread.endpoint->sent_bytes();
   }
-  NAM_RETURN_IF_ERROR(Prepare(query, rows, mode));
+  NAM_RETURN_IF_ERROR(Prepare(query, rows, materialize));
   Clock& clock = servers_[0]->fabric->clock();
   const int64_t started_ns = clock.NowNs();
   ++runs_;
@@ -208,7 +174,6 @@ absl::StatusOr<ShuffleCluster::Answer> ShuffleCluster::Run(const ShuffleQuery& q
   for (const auto& server : servers_) {
     for (Thread& thread : server->threads) {
       answer.sent_bytes += thread.endpoint->sent_bytes();
-      answer.sent_messages += thread.endpoint->sent_messages();
       answer.work.Add(thread.worker->work());
       thread.worker.reset();
     }

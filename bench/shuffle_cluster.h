@@ -12,7 +12,6 @@
 #include "bench/shuffle_plan.h"
 #include "bench/shuffle_worker.h"
 #include "execution/exchange/endpoint.h"
-#include "fabric/region_directory.h"
 #include "session/session.h"
 
 namespace nam::bench {
@@ -28,25 +27,24 @@ class ShuffleCluster {
     uint32_t threads = 1;  // per server
     ShuffleMessages messages;
   };
-  /// One server per fabric. The fabrics and `memory` must outlive the cluster.
+  /// One server per fabric. The fabrics must outlive the cluster.
   static absl::StatusOr<std::unique_ptr<ShuffleCluster>> Open(std::vector<fabric::Fabric*> fabrics,
-                                                              fabric::RegionDirectory& memory,
                                                               const Options& options);
 
   struct Answer {
     session::ResultSet result;
     double elapsed_ms = 0;  // from the start of the threads to the merged result
     uint64_t sent_bytes = 0;
-    uint64_t sent_messages = 0;
     ShuffleWork work;  // of all threads
   };
-  absl::StatusOr<Answer> Run(const ShuffleQuery& query, const ShuffleTables& rows, const ShuffleMode& mode);
+  /// `materialize`: writes every join's output to memory before the next one begins; otherwise it continues
+  /// at once.
+  absl::StatusOr<Answer> Run(const ShuffleQuery& query, const ShuffleTables& rows, bool materialize);
 
  private:
   struct Thread {
     std::unique_ptr<execution::Endpoint> endpoint;
-    std::unique_ptr<storage::Channel> channel;  // opened when tables are first read from memory servers
-    std::unique_ptr<ShuffleWorker> worker;      // of the last query
+    std::unique_ptr<ShuffleWorker> worker;  // of the last query
     absl::Status result;
   };
   struct Server {
@@ -54,18 +52,15 @@ class ShuffleCluster {
     std::vector<Thread> threads;
     ShuffleServerRun run;
   };
-  ShuffleCluster(fabric::RegionDirectory& memory, const Options& options)
-      : memory_(memory), options_(options) {}
+  explicit ShuffleCluster(const Options& options) : options_(options) {}
   absl::Status Connect();
   absl::StatusOr<std::unique_ptr<execution::Endpoint>> OpenEndpoint(const Server& server) const;
-  absl::Status OpenChannels();
-  absl::Status Prepare(const ShuffleQuery& query, const ShuffleTables& rows, const ShuffleMode& mode);
+  absl::Status Prepare(const ShuffleQuery& query, const ShuffleTables& rows, bool materialize);
   absl::Status PrepareStage(const ShuffleQuery& query, Server& server);
   absl::StatusOr<session::ResultSet> Merge(const ShuffleQuery& query);
   absl::Status RunThreads();
   absl::Status RunThread(Server& server, Thread& thread);
 
-  fabric::RegionDirectory& memory_;
   const Options options_;
   std::atomic<bool> cancel_ = false;
   const std::atomic<bool> leaving_ = false;  // servers never leave

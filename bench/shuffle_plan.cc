@@ -19,7 +19,6 @@ using execution::ScanOutput;
 
 constexpr uint64_t kBuildBytesMax = uint64_t{4} << 30;
 constexpr uint64_t kResultBytesMax = uint64_t{256} << 20;
-constexpr uint32_t kWindow = 10;  // blocks in flight, like the pipelined plan's default
 
 uint32_t AlignUp8(uint32_t n) {
   return (n + 7) & ~7u;
@@ -187,7 +186,6 @@ absl::StatusOr<ShuffleQuery> ShuffleQuery::Bind(const std::string& sql, sql::Tab
   stage.tables = std::move(lowered.lowered.tables);
   stage.plan = std::move(lowered.lowered.plan);
   stage.known.resize(stage.tables.size());
-  stage.settings.set_window(kWindow);
   stage.settings.set_build_bytes_max(kBuildBytesMax);
   stage.settings.set_result_bytes_max(kResultBytesMax);
   const proto::Table& driving = *star.tables[static_cast<size_t>(star.star.driving)];

@@ -9,7 +9,6 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "partitioner/table_metadata.h"
 #include "plan/work_cost.h"
 
 namespace nam::bench {
@@ -45,7 +44,6 @@ void Gather(const Column& column, const uint32_t* positions, uint32_t n, std::by
 void ShuffleWork::Add(const ShuffleWork& other) {
   for (size_t kind = 0; kind < kKinds; ++kind) ns[kind] += other.ns[kind];
   routed_rows += other.routed_rows;
-  routed_codes += other.routed_codes;
   probed_rows += other.probed_rows;
   sunk_rows += other.sunk_rows;
 }
@@ -71,14 +69,12 @@ class ShuffleWorker::Timed {
   const ShuffleWork::Kind before_;
 };
 
-ShuffleWorker::ShuffleWorker(ShuffleServerRun& run, execution::Endpoint& endpoint, storage::Channel* channel,
-                             Clock& clock)
+ShuffleWorker::ShuffleWorker(ShuffleServerRun& run, execution::Endpoint& endpoint, Clock& clock)
     : run_(run),
       plan_(*run.plan),
       stage_(*run.stage),
       endpoint_(endpoint),
       legs_(static_cast<uint32_t>(endpoint.options().exchanges.size() / 2)),
-      channel_(channel),
       clock_(clock),
       context_(clock, stage_.result_budget(), *run.cancel),
       reciprocal_(UINT64_MAX / run.servers + 1),
@@ -153,7 +149,7 @@ absl::Status ShuffleWorker::RunProbes() {
   for (size_t j = 0; j < plan_.joins.size(); ++j) {
     if (j == 0) {
       NAM_RETURN_IF_ERROR(Scan(ShuffleKind::kProbe, 0));
-    } else if (run_.mode.materialize) {
+    } else if (run_.materialize) {
       NAM_RETURN_IF_ERROR(ScanMaterialized(j));
     }
     NAM_RETURN_IF_ERROR(FinishLeg(ShuffleKind::kProbe, j));
@@ -166,10 +162,6 @@ absl::Status ShuffleWorker::RunProbes() {
 
 absl::Status ShuffleWorker::Scan(uint16_t kind, size_t j) {
   const auto& scan = std::get<plan::BlockScan>(stage_.plan().pipelines[PipelineOf(kind, j)].source);
-  return run_.mode.from_memory_servers ? ScanMemoryServers(kind, j, scan) : ScanRows(kind, j, scan);
-}
-
-absl::Status ShuffleWorker::ScanRows(uint16_t kind, size_t j, const plan::BlockScan& scan) {
   const ShuffleLeg& leg = Leg(kind, j);
   const ShuffleTable& rows = *run_.rows[scan.table];
   const std::unique_ptr<Chunk> tuples = NewChunk(kind, j);
@@ -183,37 +175,6 @@ absl::Status ShuffleWorker::ScanRows(uint16_t kind, size_t j, const plan::BlockS
     for (size_t c = 0; c < codes.size(); ++c)
       codes[c] = chunk.columns[scan.columns[leg.columns[c].origin.column]].data();
     NAM_RETURN_IF_ERROR(RouteAll(kind, j, chunk.rows, codes, *tuples));
-  }
-}
-
-absl::Status ShuffleWorker::ScanMemoryServers(uint16_t kind, size_t j, const plan::BlockScan& scan) {
-  const ShuffleLeg& leg = Leg(kind, j);
-  const proto::Table& meta = *stage_.inputs().tables[scan.table];
-  storage::BlockStream stream(
-      *channel_, partitioner::StreamTableOf(meta, scan.columns),
-      {.window = stage_.inputs().settings.window(), .in_place = true, .cancel = run_.cancel},
-      [&]() -> std::optional<storage::ChainStart> {
-        const uint32_t next = run_.claimed[scan.table].fetch_add(1, std::memory_order_relaxed);
-        if (next >= run_.partitions[scan.table].size()) return std::nullopt;
-        return partitioner::ChainStartOf(meta, run_.partitions[scan.table][next]);
-      });
-  const std::unique_ptr<Chunk> tuples = NewChunk(kind, j);
-  std::vector<const std::byte*> codes(leg.columns.size());
-  storage::BlockView block;
-  while (true) {
-    bool more = false;
-    {
-      const Timed timed(*this, ShuffleWork::kScan);
-      NAM_ASSIGN_OR_RETURN(more, stream.Next(block));
-    }
-    if (!more) return absl::OkStatus();
-    uint64_t row_bytes = 0;
-    for (const uint32_t column : scan.columns) row_bytes += block.width(column);
-    Charge(1, work_cost::kBlockPs);
-    Charge(block.rows() * row_bytes, work_cost::kChecksumBytePs);
-    for (size_t c = 0; c < codes.size(); ++c)
-      codes[c] = block.page(scan.columns[leg.columns[c].origin.column]);
-    NAM_RETURN_IF_ERROR(RouteAll(kind, j, block.rows(), codes, *tuples));
   }
 }
 
@@ -254,7 +215,6 @@ absl::Status ShuffleWorker::Route(uint16_t kind, size_t j, const Chunk& tuples) 
   const uint64_t codes = uint64_t{tuples.size()} * tuples.columns().size();
   Deal(Leg(kind, j), tuples, level);
   work_.routed_rows += tuples.size();
-  work_.routed_codes += codes;
   Charge(tuples.size(), work_cost::kRouteRowPs);
   Charge(codes, work_cost::kRouteCodePs);
   uint32_t begin = 0;
@@ -464,7 +424,7 @@ uint32_t ShuffleWorker::Match(size_t j, Level& level) const {
 
 /// Passes matches to the next join.
 absl::Status ShuffleWorker::Forward(size_t j, const Chunk& matched) {
-  if (!run_.mode.materialize) return Route(ShuffleKind::kProbe, j + 1, matched);
+  if (!run_.materialize) return Route(ShuffleKind::kProbe, j + 1, matched);
   Materialize(j + 1, matched);
   return absl::OkStatus();
 }
@@ -474,7 +434,6 @@ void ShuffleWorker::Materialize(size_t j, const Chunk& tuples) {
   const ShuffleLeg& leg = plan_.joins[j].probe;
   uint32_t count = tuples.size();
   Charge(uint64_t{count} * leg.columns.size(), work_cost::kRouteCodePs);
-  work_.routed_codes += uint64_t{count} * leg.columns.size();
   const uint32_t* order = identity_.data();
   while (count > 0) {
     if (materialized_[j].empty() || materialized_[j].back().rows == leg.capacity) {

@@ -14,38 +14,28 @@
 #include "bench/shuffle_plan.h"
 #include "execution/exchange/endpoint.h"
 #include "execution/task.h"
-#include "storage/channel.h"
 
 namespace nam::bench {
-
-/// Variants of a shuffle-based plan.
-struct ShuffleMode {
-  /// Writes every join's output to memory before the next one begins; otherwise it continues at once.
-  bool materialize = false;
-  /// Reads tables from memory servers; otherwise the servers hold their rows at the start.
-  bool from_memory_servers = false;
-};
 
 /// State shared by a compute server's threads while a query runs.
 struct ShuffleServerRun {
   const ShufflePlan* plan = nullptr;
-  ShuffleMode mode;
+  bool materialize = false;
   std::vector<const ShuffleTable*> rows;  // by table of the plan
   uint32_t number = 0;                    // this server's, below `servers`
   uint32_t servers = 1;
-  std::vector<std::vector<uint32_t>> partitions;     // by table: partitions to read from memory servers
   std::unique_ptr<execution::PreparedStage> stage;   // build sides and sink of this run
-  std::unique_ptr<std::atomic<uint32_t>[]> claimed;  // by table: chunks or partitions
+  std::unique_ptr<std::atomic<uint32_t>[]> claimed;  // by table: chunks
   std::atomic<int> building{0};
   std::unique_ptr<fabric::Event> built;
   std::atomic<bool>* cancel = nullptr;
 };
 
-/// The time of a thread by kind of work. On real fabrics it yields the constants of shuffle_cost.h.
+/// The time of a thread by kind of work. On real fabrics it yields constants of plan/work_cost.h.
 struct ShuffleWork {
   enum Kind : uint8_t { kScan, kRoute, kInsert, kProbe, kSink, kExchange, kKinds };
   std::array<int64_t, kKinds> ns{};
-  uint64_t routed_rows = 0, routed_codes = 0, probed_rows = 0, sunk_rows = 0;
+  uint64_t routed_rows = 0, probed_rows = 0, sunk_rows = 0;
   void Add(const ShuffleWork& other);
 };
 
@@ -59,9 +49,7 @@ struct ShuffleWork {
 /// so the last leg always progresses, and with it all others.
 class ShuffleWorker {
  public:
-  /// `channel` is null unless tables are read from memory servers.
-  ShuffleWorker(ShuffleServerRun& run, execution::Endpoint& endpoint, storage::Channel* channel,
-                Clock& clock);
+  ShuffleWorker(ShuffleServerRun& run, execution::Endpoint& endpoint, Clock& clock);
   absl::Status Run();
 
   const ShuffleWork& work() const { return work_; }
@@ -111,8 +99,6 @@ class ShuffleWorker {
 
   // Own rows.
   absl::Status Scan(uint16_t kind, size_t j);
-  absl::Status ScanRows(uint16_t kind, size_t j, const plan::BlockScan& scan);
-  absl::Status ScanMemoryServers(uint16_t kind, size_t j, const plan::BlockScan& scan);
   absl::Status ScanMaterialized(size_t j);
   /// `codes`: one pointer per column of the leg. `chunk` comes from NewChunk.
   absl::Status RouteAll(uint16_t kind, size_t j, uint32_t rows, const std::vector<const std::byte*>& codes,
@@ -151,7 +137,6 @@ class ShuffleWorker {
   execution::PreparedStage& stage_;
   execution::Endpoint& endpoint_;
   const uint32_t legs_;  // per kind: exchange kind * legs + leg
-  storage::Channel* const channel_;
   Clock& clock_;
   execution::TaskContext context_;
   const uint64_t reciprocal_;  // of the number of servers

@@ -1,12 +1,10 @@
 #include "bench/testbed.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "bench/perftest_bound.h"
 #include "fabric/sim/world.h"
 #include "fabric/threads.h"
 
@@ -23,15 +21,9 @@ class RealTestbed final : public Testbed {
     if (options.rdma.empty()) client.host = options.server_host;
     client.secret = absl::StrFormat("%016x%016x", fabric::RandomBits(), fabric::RandomBits());
     ServerProcessOptions server{.fabric = client,
-                                .server = {.region_bytes = options.region_bytes,
-                                           .host = options.server_host,
-                                           .sockets = options.kind == fabric::Kind::kTcp},
+                                .server = {.region_bytes = options.region_bytes, .host = options.server_host},
                                 .log_file = options.log_file};
     server.fabric.rdma = options.server_rdma;
-    testbed->perftest_ = {.rdma = options.rdma,
-                          .server_rdma = options.server_rdma,
-                          .server_host = options.server_host,
-                          .directory = std::filesystem::path(options.log_file).parent_path()};
     // Before any thread: the child ends with the thread that started it.
     NAM_ASSIGN_OR_RETURN(testbed->server_, StartServerProcess(server));
     NAM_ASSIGN_OR_RETURN(testbed->client_, testbed->OpenClient());
@@ -43,24 +35,15 @@ class RealTestbed final : public Testbed {
     return fabric::Open(client_options_);
   }
   ServerEnd& server() override { return *server_; }
-  std::unique_ptr<FabricBound> MakeBound(const Lanes& lanes) override {
-    switch (client_->kind()) {
-      case fabric::Kind::kShm:
-        return MakeMemoryBound(*client_, lanes);
-      case fabric::Kind::kTcp:
-        return MakeSocketBound(*client_, lanes, server_->address());
-      case fabric::Kind::kVerbs:
-        return MakePerftestBound(perftest_);
-      case fabric::Kind::kSim:
-        break;
-    }
-    return nullptr;
+  std::optional<FabricBound> BoundOf(const Lanes& lanes) override {
+    if (client_->kind() == fabric::Kind::kShm) return MemoryBound(*client_, lanes);
+    if (client_->kind() == fabric::Kind::kTcp) return SocketBound(*client_, lanes);
+    return std::nullopt;
   }
 
  private:
   RealTestbed() = default;
 
-  PerftestOptions perftest_;
   fabric::FabricOptions client_options_;
   std::unique_ptr<ServerEnd> server_;
   std::unique_ptr<fabric::Fabric> client_;
@@ -90,9 +73,9 @@ class SimulatedTestbed final : public Testbed {
     return world_.OpenFabric(absl::StrCat("client-", ++clients_), {.secret = kSecret});
   }
   ServerEnd& server() override { return *server_; }
-  std::unique_ptr<FabricBound> MakeBound(const Lanes&) override {
-    return MakeLineRateBound(1e6 * static_cast<double>(model_.port_bytes_per_us) * model_.ports,
-                             1e6 * static_cast<double>(model_.messages_per_us));
+  std::optional<FabricBound> BoundOf(const Lanes&) override {
+    return LineRateBound(1e6 * static_cast<double>(model_.port_bytes_per_us) * model_.ports,
+                         1e6 * static_cast<double>(model_.messages_per_us));
   }
 
  private:
@@ -110,11 +93,6 @@ class SimulatedTestbed final : public Testbed {
 };
 
 }  // namespace
-
-absl::Status Testbed::Check(const TestbedOptions& options) {
-  if (options.kind != fabric::Kind::kSim) return absl::OkStatus();
-  return fabric::sim::NicModel::Parse(options.generation).status();
-}
 
 absl::StatusOr<std::unique_ptr<Testbed>> Testbed::Open(const TestbedOptions& options) {
   return options.kind == fabric::Kind::kSim ? SimulatedTestbed::Open(options) : RealTestbed::Open(options);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -28,15 +29,13 @@ class Testbed {
  public:
   static absl::StatusOr<std::unique_ptr<Testbed>> Open(const TestbedOptions& options);
   virtual ~Testbed() = default;
-  /// INVALID_ARGUMENT or NOT_FOUND for options that Open never accepts.
-  static absl::Status Check(const TestbedOptions& options);
 
   virtual fabric::Fabric& client() = 0;
   /// Opens another client; in `sim` on its own host. Must be destroyed before the testbed.
   virtual absl::StatusOr<std::unique_ptr<fabric::Fabric>> OpenClient() = 0;
   virtual ServerEnd& server() = 0;
-  /// The provider's yardstick; nullptr if there is none. Used while the lanes live.
-  virtual std::unique_ptr<FabricBound> MakeBound(const Lanes& lanes) = 0;
+  /// The provider's yardstick, if there is one. Used while the lanes live.
+  virtual std::optional<FabricBound> BoundOf(const Lanes& lanes) = 0;
 };
 
 }  // namespace nam::bench

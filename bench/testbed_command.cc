@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "fabric/sim/nic_model.h"
 
 namespace nam::bench {
 namespace {
@@ -15,12 +16,13 @@ constexpr int kSimulatedRoundMs = 1;  // virtual time
 
 std::vector<Option> TestbedCommand::WithTestbed(std::vector<Option> own) {
   std::vector<Option> common = {
-      {"--fabric", &fabric_, "to be measured", {}, {"shm", "tcp", "verbs", "sim"}},
+      Option::OneOf("--fabric", &fabric_, {"shm", "tcp", "verbs", "sim"}, "to be measured"),
       {"--generation", &testbed_.generation, "sim: fdr, edr, hdr or ndr"},
-      {"--rdma", &testbed_.rdma, "verbs: the client's device", {}, {}, "DEVICE[:PORT][,gid=N]"},
-      {"--server-rdma", &testbed_.server_rdma, "verbs: the server's device", {}, {}, "DEVICE[:PORT][,gid=N]"},
+      Option::Place("--rdma", &testbed_.rdma, "DEVICE[:PORT][,gid=N]", "verbs: the client's device"),
+      Option::Place("--server-rdma", &testbed_.server_rdma, "DEVICE[:PORT][,gid=N]",
+                    "verbs: the server's device"),
       {"--encrypt", &testbed_.encrypt, "encrypt network traffic (tcp)"},
-      {"--server-host", &testbed_.server_host, "the address that the server listens on", {}, {}, "HOST"},
+      Option::Place("--server-host", &testbed_.server_host, "HOST", "the address that the server listens on"),
       {"--repeat", &repeat_, "rounds; figures are medians", {{1, 10'000}}},
       {"--round-ms", &round_ms_, "duration of a measurement; 0: the fabric's default", {{0, 60'000}}}};
   std::move(common.begin(), common.end(), std::back_inserter(own));
@@ -36,7 +38,7 @@ absl::Status TestbedCommand::Check() {
     return absl::InvalidArgumentError("--encrypt is for --fabric=tcp");
   if (simulated()) repeat_ = 1;
   if (round_ms_ == 0) round_ms_ = simulated() ? kSimulatedRoundMs : kRoundMs;
-  return Testbed::Check(testbed_);
+  return simulated() ? fabric::sim::NicModel::Parse(testbed_.generation).status() : absl::OkStatus();
 }
 
 absl::StatusOr<Report> TestbedCommand::Measure(Run& run) {

@@ -1,8 +1,8 @@
 #include "bench/tuple_table.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <system_error>
 #include <vector>
@@ -62,19 +62,18 @@ class Appender final : public dataset::ChunkWorker {
 /// Writes one member of every tuple as four bytes in native byte order.
 absl::Status WriteColumn(const std::string& path, std::span<const JoinTuple> tuples,
                          uint32_t JoinTuple::*member, const std::atomic<bool>& cancelled) {
-  const auto failed = [&] { return absl::InternalError(absl::StrCat("cannot write ", path)); };
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"), &std::fclose);
-  if (file == nullptr) return failed();
+  std::ofstream file(path, std::ios::binary);
   std::vector<uint32_t> numbers;
   for (uint64_t first = 0; first < tuples.size(); first += kBatchTuples) {
     if (cancelled) return absl::CancelledError("interrupted");
     const auto batch = tuples.subspan(first, std::min<uint64_t>(kBatchTuples, tuples.size() - first));
     numbers.clear();
     for (const JoinTuple& tuple : batch) numbers.push_back(tuple.*member);
-    if (std::fwrite(numbers.data(), sizeof(uint32_t), numbers.size(), file.get()) != numbers.size())
-      return failed();
+    file.write(reinterpret_cast<const char*>(numbers.data()),
+               static_cast<std::streamsize>(numbers.size() * sizeof(uint32_t)));
   }
-  return std::fflush(file.get()) == 0 ? absl::OkStatus() : failed();
+  if (!file.flush()) return absl::InternalError(absl::StrCat("cannot write ", path));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<double> Append(DuckDb& duckdb, const TupleTable& table, const std::string& directory,

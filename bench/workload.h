@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,21 +22,16 @@ class Workload {
   virtual Json SettingsOf(size_t index) const = 0;
   /// Tuples of all tables, the measure of speed.
   virtual uint64_t TuplesOf(size_t index) const = 0;
-  /// A query with a single result row, the same for all cases and all SQL systems.
+  /// A query the same for all cases and all SQL systems.
   virtual std::string sql() const = 0;
-
-  /// True if MakeBound returns one.
-  virtual bool has_bound() const = 0;
 
   /// Replaces the previous case's data by this case's.
   virtual void Make(size_t index) = 0;
   // Parts of the current case:
   virtual std::vector<TupleTable> tables() const = 0;
   /// Computed without the measured algorithms.
-  virtual Answer Expected() const = 0;
-  /// A hand-written loop with the same answer, if any; it holds memory while it lives.
-  virtual std::optional<Contender> MakeBound() = 0;
-  /// Frees the data and the bound's memory.
+  virtual Rows Expected() const = 0;
+  /// Frees the data.
   virtual void Drop() = 0;
 };
 

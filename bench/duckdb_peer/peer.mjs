@@ -4,7 +4,7 @@
 //   {"op": "open", "threads": 2, "memory_bytes": 0, "file": ""}
 //                                                     → version; 0 bytes: DuckDB's own limit; no file: in memory
 //   {"op": "load", "directory": "…", "tables": [{"name": "date", "file": "date.tbl", "rows": 2556,
-//      "columns": [{"name": "d_datekey", "type": "INTEGER"}, …], "order_by": "" }, …]}
+//      "columns": [{"name": "d_datekey", "type": "INTEGER"}, …]}, …]}
 //                                                     → seconds; files in dbgen's format (`a|b|c|`)
 //   {"op": "append", "directory": "…", "table": "r", "rows": 1000,
 //      "columns": [{"name": "k", "file": "r.k"}, …]}  → seconds; integers of 4 bytes, a file for each column
@@ -36,11 +36,10 @@ async function loadTable(directory, table) {
   // The separator that closes every line makes one more column.
   const fields = table.columns.map((column) => `${text(column.name)}: ${text(column.type)}`);
   const file = path.join(directory, table.file);
-  const order = table.order_by ? ` ORDER BY ${name(table.order_by)}` : '';
   await connection.run(
     `INSERT INTO ${name(table.name)} SELECT ${table.columns.map((column) => name(column.name)).join(', ')}` +
       ` FROM read_csv(${text(file)}, delim = '|', header = false, quote = '', escape = '',` +
-      ` auto_detect = false, columns = {${[...fields, "'closing': 'VARCHAR'"].join(', ')}})${order}`,
+      ` auto_detect = false, columns = {${[...fields, "'closing': 'VARCHAR'"].join(', ')}})`,
   );
   const reader = await connection.runAndReadAll(`SELECT count(*) FROM ${name(table.name)}`);
   const rows = Number(reader.getRows()[0][0]);

@@ -5,7 +5,7 @@ source tests/bench/prelude.sh
 for bench in join aggregate; do
   refuse "--peer is none or duckdb, not oracle" $bench --peer=oracle --tuples=1K
   refuse "--repeat is 1" $bench --repeat=0
-  refuse "there is no algorithm \"hash\"" $bench --algorithms=hash
+  refuse "or auto, not hash" $bench --algorithms=hash
   refuse "local cluster has" $bench --compute-servers=-1
   refuse "--tuples=many" $bench --tuples=many
   refuse "shm, tcp, verbs or sim" $bench --fabric=pigeon
@@ -23,7 +23,7 @@ refuse "cannot" join --tuples=1K --html="$work/no/such/folder/page.html"
   >"$work/join.json" 2>"$work/stderr" || fail "exit code $?: $(cat "$work/stderr")"
 "$nam" bench join --tuples=2000 --fabric=tcp --algorithms=auto --threads=4 --compute-servers=1 --repeat=1 --zipf=0 \
   >"$work/table" 2>"$work/stderr" || fail "exit code $?: $(cat "$work/stderr")"
-grep -q 'radix_loop *|.*| equal' "$work/table" || fail "no row of the loop: $(cat "$work/table")"
+grep -q 'auto *|.*| equal' "$work/table" || fail "no row of auto: $(cat "$work/table")"
 grep -q '4 threads on each side, ours on 1 compute servers' "$work/table" || fail "remarks: $(cat "$work/table")"
 grep -q '<svg' "$work/page.html" || fail "no plot in the page"
 "$nam" bench aggregate --tuples=8K --groups=1,1K,8K,16K --repeat=2 --format=json >"$work/aggregate.json" 2>"$work/stderr" ||
@@ -32,7 +32,7 @@ python3 - "$work" <<'PYTHON' || failures=$((failures + 1))
 import json, sys
 work = sys.argv[1]
 
-def check(name, algorithms, cases, settings, loop):
+def check(name, algorithms, cases, settings):
     report = json.load(open("%s/%s.json" % (work, name)))
     assert list(report) == ["command", "config", "host", "rows", "summary"], list(report)
     assert report["command"] == "bench " + name
@@ -40,7 +40,7 @@ def check(name, algorithms, cases, settings, loop):
     assert config["algorithms"] == algorithms and config["fabric"] == "shm" and config["threads"] >= 2
     ran = [algorithm for algorithm in algorithms if algorithm not in config["skipped"]]
     assert all(why for why in config["skipped"].values()), config["skipped"]
-    assert [row["algorithm"] for row in rows] == cases * (ran + loop), rows
+    assert [row["algorithm"] for row in rows] == cases * ran, rows
     for row in rows:
         assert list(row) == settings + ["algorithm", "median_ms", "min_ms", "million_tuples_per_second", "answer",
                                         "rounds_ms"], list(row)
@@ -49,15 +49,14 @@ def check(name, algorithms, cases, settings, loop):
     assert summary["equal_answers"] is True
     return ran, summary
 
-ran, summary = check("join", ["rrj", "rdma_ghj", "ghj", "ghj_bloom"], 8, ["tuples", "selectivity", "zipf"],
-                     ["radix_loop"])
-ratios = ["rrj_over_" + name for name in ran if name != "rrj"] + ["radix_loop_over_rrj", "uniform_over_zipf_1"]
+ran, summary = check("join", ["rrj", "rdma_ghj", "ghj", "ghj_bloom"], 8, ["tuples", "selectivity", "zipf"])
+ratios = ["rrj_over_" + name for name in ran if name != "rrj"] + ["uniform_over_zipf_1"]
 assert "rrj" in ran, ran
 for ratio in ratios:
     for key in ratio, ratio + "_4k", ratio + "_64k":
         assert summary[key] > 0, (key, summary)
 assert "rrj_over_duckdb" not in summary
-ran, summary = check("aggregate", ["rdma", "dist"], 3, ["tuples", "groups"], [])
+ran, summary = check("aggregate", ["rdma", "dist"], 3, ["tuples", "groups"])
 remarks = json.load(open(work + "/aggregate.json"))["config"]["remarks"]
 assert remarks == ["Skipped: 16K groups, which are more than 8K tuples."], remarks
 assert ran == ["rdma", "dist"] and summary["rdma_over_dist_1k"] > 0, (ran, summary)
@@ -72,7 +71,7 @@ nam = subprocess.Popen([sys.argv[1], "bench", "join", "--tuples=1K", "--algorith
                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs)
 os.close(theirs)
 seen = b""
-while b"radix_loop" not in seen:
+while b"auto, 1 of" not in seen:
     seen += os.read(ours, 65536)
 nam.send_signal(signal.SIGINT)
 try:

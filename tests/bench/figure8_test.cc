@@ -1,11 +1,11 @@
 // Checks which bars keep the order of the redesign paper's figure 8.
-#include "bench/figure8.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "bench/algorithm_report.h"
 
 namespace nam::bench {
 namespace {

@@ -14,9 +14,9 @@ namespace {
 
 JoinAnswer NaiveJoin(const JoinInput& input) {
   std::unordered_map<uint32_t, uint32_t> payloads;
-  for (const JoinTuple& tuple : input.r.tuples()) payloads.emplace(tuple.key, tuple.payload);
+  for (const JoinTuple& tuple : input.r) payloads.emplace(tuple.key, tuple.payload);
   JoinAnswer answer;
-  for (const JoinTuple& tuple : input.s.tuples()) {
+  for (const JoinTuple& tuple : input.s) {
     const auto match = payloads.find(tuple.key);
     if (match != payloads.end())
       answer += {.matches = 1, .checksum = uint64_t{match->second} + tuple.payload};
@@ -24,8 +24,8 @@ JoinAnswer NaiveJoin(const JoinInput& input) {
   return answer;
 }
 
-bool Same(const TupleArray& a, const TupleArray& b) {
-  return std::ranges::equal(a.tuples(), b.tuples(), [](const JoinTuple& left, const JoinTuple& right) {
+bool Same(const std::vector<JoinTuple>& a, const std::vector<JoinTuple>& b) {
+  return std::ranges::equal(a, b, [](const JoinTuple& left, const JoinTuple& right) {
     return left.key == right.key && left.payload == right.payload;
   });
 }
@@ -35,7 +35,7 @@ TEST(JoinInput, KeysOfRAreAPermutation) {
     const JoinInput input = MakeJoinInput({.r_tuples = n, .threads = 2});
     std::vector<uint32_t> keys;
     size_t in_place = 0, rising = 0;
-    for (const JoinTuple& tuple : input.r.tuples()) {
+    for (const JoinTuple& tuple : input.r) {
       EXPECT_EQ(tuple.payload, RPayload(tuple.key));
       in_place += tuple.key == keys.size();
       rising += !keys.empty() && tuple.key > keys.back();
@@ -57,7 +57,7 @@ TEST(JoinInput, SelectivityIsMet) {
       options.selectivity = selectivity;
       const JoinInput input = MakeJoinInput(options);
       uint64_t in_r = 0;
-      for (const JoinTuple& tuple : input.s.tuples()) in_r += tuple.key < 10'000;
+      for (const JoinTuple& tuple : input.s) in_r += tuple.key < 10'000;
       // Five standard deviations.
       const double tolerance = 5 * std::sqrt(500'000 * selectivity * (1 - selectivity));
       EXPECT_NEAR(static_cast<double>(in_r), 500'000 * selectivity, tolerance);
@@ -79,7 +79,7 @@ TEST(JoinInput, ZipfFollowsItsLaw) {
     const JoinInput input =
         MakeJoinInput({.r_tuples = kKeys, .s_tuples = static_cast<uint64_t>(kDraws), .zipf = zipf});
     std::vector<int> counts(kKeys);
-    for (const JoinTuple& tuple : input.s.tuples()) ++counts.at(tuple.key);
+    for (const JoinTuple& tuple : input.s) ++counts.at(tuple.key);
     const std::vector<int> by_key = counts;
     std::sort(counts.rbegin(), counts.rend());
     double sum = 0;

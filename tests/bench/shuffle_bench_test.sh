@@ -27,7 +27,7 @@ grep -q '<svg' "$work/page.html" || fail "no plot in the page"
 python3 - "$work" <<'PYTHON' || failures=$((failures + 1))
 import json, sys
 sim, shm, tcp = (json.load(open("%s/%s.json" % (sys.argv[1], name))) for name in ("sim", "shm", "tcp"))
-plans = {"pipelined", "shuffle", "shuffle, materialized", "shuffle, from memory servers"}
+plans = {"pipelined", "shuffle", "shuffle, materialized"}
 for report in (sim, shm, tcp):
     assert list(report) == ["command", "config", "host", "rows", "summary"], list(report)
     assert report["command"] == "bench shuffle"
@@ -36,10 +36,10 @@ for report in (sim, shm, tcp):
     for row in report["rows"]:
         assert row["median_ms"] > 0 and row["answer"] == "equal", row
     for tables in (2, 3, 4):
-        for plan in ("shuffle", "shuffle_materialized", "shuffle_from_memory_servers"):
+        for plan in ("shuffle", "shuffle_materialized"):
             assert report["summary"]["%s_over_pipelined_%d_tables" % (plan, tables)] > 0, report["summary"]
     assert report["summary"]["equal_answers"] is True
-assert len(shm["rows"]) == len(tcp["rows"]) == 12 and len(sim["rows"]) == 36
+assert len(shm["rows"]) == len(tcp["rows"]) == 9 and len(sim["rows"]) == 27
 assert all(0 < row["busy"] <= 1 for row in sim["rows"] if row["compute_servers"] > 1), sim["rows"]
 for plan in ("pipelined", "shuffle"):
     assert 0 < sim["summary"][plan + "_efficiency_4_servers"] <= 1.2, sim["summary"]

@@ -11,8 +11,6 @@
 namespace nam::bench {
 namespace {
 
-using Plan = ShuffleBench::Plan;
-
 constexpr uint64_t kRegionBytes = uint64_t{1} << 20;
 
 /// SSB at a hundredth in a simulated cluster.
@@ -38,7 +36,7 @@ class ShuffleTest : public ::testing::Test {
                              .nic = world_options.nic};
     for (uint32_t i = 0; i < most; ++i) {
       const std::string host = (*cluster)->HostOf(simulation::Cluster::Role::kCompute, static_cast<int>(i));
-      on.hosts.push_back(host);
+      on.cards.push_back({host, CardRole::kClients});
       fabrics.push_back(*world.OpenFabric(host, {.secret = "simulated"}));
       on.fabrics.push_back(fabrics.back().get());
     }
@@ -50,11 +48,13 @@ class ShuffleTest : public ::testing::Test {
     return bench;
   }
   static void ExpectEqual(const ShuffleBench& bench, size_t measured) {
-    ASSERT_EQ(bench.figures().size(), measured);
-    for (const ShuffleBench::Figures& figures : bench.figures()) {
-      EXPECT_TRUE(figures.equal) << figures.tables << " tables on " << figures.servers << ", "
-                                 << ShuffleBench::NameOf(figures.plan);
-      EXPECT_GT(figures.median_ms(), 0);
+    ASSERT_EQ(bench.cases().size(), measured);
+    for (const ShuffleBench::Case& each : bench.cases()) {
+      ASSERT_EQ(each.figures.contenders.size(), 3u);
+      for (const ContenderTimes& plan : each.figures.contenders) {
+        EXPECT_TRUE(plan.equal) << each.tables << " tables on " << each.servers << ", " << plan.name;
+        EXPECT_GT(plan.median_ms(), 0);
+      }
     }
   }
 };
@@ -65,15 +65,15 @@ TEST_F(ShuffleTest, AnswersAreThoseOfPipelinedPlansOnAnyNumberOfServers) {
                           .threads = 2,
                           .scale_factor = 0.01,
                           .messages = {.legs = 3}});
-  ExpectEqual(*bench, 3 * 4 * 4);
+  ExpectEqual(*bench, 3 * 4);
   // One server sends nothing; of five, each keeps a fifth of what it shuffles.
-  EXPECT_EQ(bench->Find(4, 1, Plan::kShuffle)->sent_bytes, 0u);
+  EXPECT_EQ(bench->Find(4, 1)->moved.at(kShuffle).sent_bytes, 0u);
   const double rows = static_cast<double>(bench->lineorder_rows());
-  const auto* five = bench->Find(2, 5, Plan::kShuffle);
-  EXPECT_GT(static_cast<double>(five->sent_bytes), rows * 0.8 * 6);
-  EXPECT_EQ(five->work.sunk_rows, bench->lineorder_rows());
-  EXPECT_EQ(bench->Find(4, 5, Plan::kShuffle)->work.probed_rows, 3 * bench->lineorder_rows());
-  EXPECT_GT(bench->Find(4, 5, Plan::kShuffle)->sent_bytes, 2 * five->sent_bytes);
+  const ShuffleBench::Moved& five = bench->Find(2, 5)->moved.at(kShuffle);
+  EXPECT_GT(static_cast<double>(five.sent_bytes), rows * 0.8 * 6);
+  EXPECT_EQ(five.work.sunk_rows, bench->lineorder_rows());
+  EXPECT_EQ(bench->Find(4, 5)->moved.at(kShuffle).work.probed_rows, 3 * bench->lineorder_rows());
+  EXPECT_GT(bench->Find(4, 5)->moved.at(kShuffle).sent_bytes, 2 * five.sent_bytes);
 }
 
 TEST_F(ShuffleTest, SmallBatchesAndLittleCreditHoldNobodyUpForEver) {
@@ -82,7 +82,7 @@ TEST_F(ShuffleTest, SmallBatchesAndLittleCreditHoldNobodyUpForEver) {
                           .threads = 3,
                           .scale_factor = 0.01,
                           .messages = {.legs = 3, .batch_bytes = 1024, .credits = 2}});
-  ExpectEqual(*bench, 4);
+  ExpectEqual(*bench, 1);
 }
 
 TEST_F(ShuffleTest, WholeTuplesTravelWithEveryLeg) {
@@ -91,33 +91,33 @@ TEST_F(ShuffleTest, WholeTuplesTravelWithEveryLeg) {
   const auto narrow = Run(options);
   options.whole_tuples = true;
   const auto whole = Run(options);
-  ExpectEqual(*whole, 2 * 4);
+  ExpectEqual(*whole, 2);
   const auto sent = [](const ShuffleBench& bench, uint32_t tables) {
-    return static_cast<double>(bench.Find(tables, 3, Plan::kShuffle)->sent_bytes);
+    return static_cast<double>(bench.Find(tables, 3)->moved.at(kShuffle).sent_bytes);
   };
   EXPECT_GT(sent(*whole, 2), 3 * sent(*narrow, 2));
   EXPECT_GT(sent(*whole, 4), 2.8 * sent(*whole, 2));
-  EXPECT_GT(whole->Find(2, 3, Plan::kPipelined)->network_bytes,
-            2 * narrow->Find(2, 3, Plan::kPipelined)->network_bytes);
+  EXPECT_GT(whole->Find(2, 3)->moved.at(kPipelined).network_bytes,
+            2 * narrow->Find(2, 3)->moved.at(kPipelined).network_bytes);
 }
 
 TEST_F(ShuffleTest, VirtualTimeIsTheSameEveryTime) {
   const ShuffleBench::Options options{
       .tables = {4}, .servers = {4}, .threads = 2, .scale_factor = 0.01, .messages = {.legs = 3}};
   const auto first = Run(options), second = Run(options);
-  ExpectEqual(*first, 4);
-  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(first->figures()[i].ms, second->figures()[i].ms);
+  ExpectEqual(*first, 1);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(first->cases()[0].figures.contenders[i].times_ms,
+              second->cases()[0].figures.contenders[i].times_ms);
+  }
 }
 
 TEST_F(ShuffleTest, WhatThereIsToDoIsChargedTheSame) {
   const auto bench =
       Run({.tables = {4}, .servers = {2}, .threads = 1, .scale_factor = 0.01, .messages = {.legs = 3}});
-  ExpectEqual(*bench, 4);
-  // Writing each join's output and reading it again is extra work; so is READing the rows that servers hold
-  // at the start.
-  const double streamed = bench->Find(4, 2, Plan::kShuffle)->median_ms();
-  EXPECT_GT(bench->Find(4, 2, Plan::kShuffleMaterialized)->median_ms(), streamed);
-  EXPECT_GT(bench->Find(4, 2, Plan::kShuffleFromMemory)->median_ms(), streamed);
+  ExpectEqual(*bench, 1);
+  // Writing each join's output and reading it again is extra work.
+  EXPECT_GT(*bench->Find(4, 2)->figures.Ratio(kMaterialized, kShuffle), 1);
 }
 
 }  // namespace
