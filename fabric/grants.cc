@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/check.h"
+#include "base/process_barriers.h"
 
 namespace nam::fabric {
 namespace {
@@ -30,17 +31,27 @@ Grant::Use::~Use() {
 
 // ─── Gates
 
-// The store is a full barrier: the owner checks grants after it, the closing thread marks them before it
-// looks here.
-void Gate::Enter() {
-  if (inside_) return;
+Gate::Gate(Clock& clock) : clock_(clock), needs_barriers_(JoinBarriers()) {}
+
+// The owner checks grants after the store; the closing thread marks them before it looks here. A barrier
+// between the two would cost the owner as much as an atomic.
+void Gate::SetInside(uint64_t section) {
+  word_.store(section * kStates + kInside, std::memory_order_relaxed);
+  if (needs_barriers_) [[likely]] {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler's part of the barrier
+  } else {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+}
+
+void Gate::Begin() {
   inside_ = true;
   while (true) {
     uint64_t word = word_.load(std::memory_order_acquire);
     const uint64_t section = word / kStates;
     switch (word % kStates) {
       case kIdle:
-        word_.exchange((section + 1) * kStates + kInside, std::memory_order_seq_cst);
+        SetInside(section + 1);
         return;
       case kParked:
         if (word_.compare_exchange_strong(word, section * kStates + kInside, std::memory_order_seq_cst))
@@ -220,6 +231,13 @@ void Grants::ConfirmEnds() {
   std::move(some.begin(), some.end(), std::back_inserter(unconfirmed_));
 }
 
+// False: the kernel refuses what the gates rely on.
+bool Grants::PassBarriers(const std::vector<std::shared_ptr<Gate>>& gates) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const auto needs = [](const std::shared_ptr<Gate>& gate) { return gate->needs_barriers(); };
+  return std::none_of(gates.begin(), gates.end(), needs) || RunBarriers();
+}
+
 // Nothing that may wait runs under the lock.
 std::vector<Grants::Closed> Grants::Close() {
   ConfirmEnds();
@@ -231,7 +249,11 @@ std::vector<Grants::Closed> Grants::Close() {
   for (const std::shared_ptr<Gate>& gate : gates) gate->TryDrain();
   std::vector<Closed> closed;
   const std::lock_guard lock(mutex_);
+  const auto is_new = [](const auto& entry) {
+    return entry.second.grant->over() && !entry.second.looked.has_value();
+  };
   gates = Gates();
+  if (std::any_of(entries_.begin(), entries_.end(), is_new) && !PassBarriers(gates)) return closed;
   for (auto& [key, entry] : entries_) {
     if (!entry.grant->over()) continue;
     if (!entry.looked.has_value()) {

@@ -85,12 +85,16 @@ class Grant {
 /// The owner calls the first three, on one thread at a time. Any thread may look and drain.
 class Gate {
  public:
-  explicit Gate(Clock& clock) : clock_(clock) {}
+  explicit Gate(Clock& clock);
 
   bool inside() const { return inside_; }
+  /// True if Enter leaves its memory barrier to the thread that looks (base/process_barriers.h).
+  bool needs_barriers() const { return needs_barriers_; }
   /// True if no request is in flight. Owner only.
   bool idle() const { return Look() % kStates == kIdle; }
-  void Enter();
+  void Enter() {
+    if (!inside_) Begin();
+  }
   /// Requires that no request is in flight.
   void Leave();
   /// The owner leaves with requests in flight. Until it enters again, another thread may call `drain`, which
@@ -119,8 +123,11 @@ class Gate {
 
  private:
   enum State : uint64_t { kIdle, kInside, kParked, kTaken, kStates };
+  void Begin();
+  void SetInside(uint64_t section);
 
   Clock& clock_;
+  const bool needs_barriers_;
   std::atomic<uint64_t> word_{0};  // the section's number times kStates, plus the state
   bool inside_ = false;            // the owner's
   std::function<bool()> drain_;    // belongs to the thread that holds kInside or kTaken
@@ -214,6 +221,7 @@ class Grants {
   uint64_t OpeningsFrom(MemoryServerId server) const;
   /// Requires mutex_.
   std::vector<std::shared_ptr<Gate>> Gates() const;
+  static bool PassBarriers(const std::vector<std::shared_ptr<Gate>>& gates);
   void ConfirmEnds();
 
   mutable std::mutex mutex_;

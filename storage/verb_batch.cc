@@ -93,51 +93,13 @@ void VerbBatch::Refuse(const Channel::Target& at, fabric::Opcode opcode, fabric:
 }
 
 // After an error nothing is executed, not even requests on another queue pair.
-void VerbBatch::Read(const Channel::Target& from, std::byte* into, uint32_t bytes) {
-  ++requests_added_;
-  if (!Enter(from)) [[unlikely]]
-    return Refuse(from, fabric::Opcode::kRead, fabric::CompletionStatus::kRemoteAccessError);
-  if (from.now == nullptr) {
-    Add(from, fabric::Opcode::kRead, into, bytes);
-  } else if (refused_.ok()) [[likely]] {
-    Conclude(from, fabric::Opcode::kRead, from.now->ReadNow(from.address, into, bytes));
+fabric::WorkRequest* VerbBatch::AddLater(const Channel::Target& at, fabric::Opcode opcode,
+                                         const std::byte* local, size_t bytes) {
+  if (!Current(at)) {
+    Refuse(at, opcode, fabric::CompletionStatus::kRemoteAccessError);
+    return nullptr;
   }
-}
-
-void VerbBatch::Write(const std::byte* from, uint32_t bytes, const Channel::Target& to) {
-  ++requests_added_;
-  if (!Enter(to)) [[unlikely]]
-    return Refuse(to, fabric::Opcode::kWrite, fabric::CompletionStatus::kRemoteAccessError);
-  if (to.now == nullptr) {
-    Add(to, fabric::Opcode::kWrite, from, bytes);
-  } else if (refused_.ok()) [[likely]] {
-    Conclude(to, fabric::Opcode::kWrite, to.now->WriteNow(from, bytes, to.address));
-  }
-}
-
-void VerbBatch::CompareAndSwap(const Channel::Target& at, uint64_t compare, uint64_t swap, uint64_t* old) {
-  ++requests_added_;
-  if (!Enter(at)) [[unlikely]]
-    return Refuse(at, fabric::Opcode::kCompareAndSwap, fabric::CompletionStatus::kRemoteAccessError);
-  if (at.now == nullptr) {
-    fabric::WorkRequest& request =
-        Add(at, fabric::Opcode::kCompareAndSwap, reinterpret_cast<std::byte*>(old), sizeof(*old));
-    request.compare = compare;
-    request.swap_or_add = swap;
-  } else if (refused_.ok()) [[likely]] {
-    Conclude(at, fabric::Opcode::kCompareAndSwap, at.now->CompareAndSwapNow(at.address, compare, swap, old));
-  }
-}
-
-void VerbBatch::FetchAdd(const Channel::Target& at, uint64_t add, uint64_t* old) {
-  ++requests_added_;
-  if (!Enter(at)) [[unlikely]]
-    return Refuse(at, fabric::Opcode::kFetchAdd, fabric::CompletionStatus::kRemoteAccessError);
-  if (at.now == nullptr) {
-    Add(at, fabric::Opcode::kFetchAdd, reinterpret_cast<std::byte*>(old), sizeof(*old)).swap_or_add = add;
-  } else if (refused_.ok()) [[likely]] {
-    Conclude(at, fabric::Opcode::kFetchAdd, at.now->FetchAddNow(at.address, add, old));
-  }
+  return at.now == nullptr ? &Add(at, opcode, local, bytes) : nullptr;
 }
 
 absl::Status VerbBatch::PostSome(Queue& queue) {

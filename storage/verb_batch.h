@@ -58,7 +58,11 @@ class VerbBatch {
   /// A position, for Reset.
   size_t scratch_used() const { return scratch_used_; }
 
-  void Read(const Channel::Target& from, std::byte* into, uint32_t bytes);
+  void Read(const Channel::Target& from, std::byte* into, uint32_t bytes) {
+    if (BeginsNow(from)) [[likely]]
+      return Conclude(from, fabric::Opcode::kRead, from.now->ReadNow(from.address, into, bytes));
+    AddLater(from, fabric::Opcode::kRead, into, bytes);
+  }
   /// Reads one word into scratch memory.
   const uint64_t* ReadWord(const Channel::Target& from) {
     uint64_t* const word = Word();
@@ -66,10 +70,30 @@ class VerbBatch {
     return word;
   }
   /// `from` is scratch memory and must not change until Execute returns.
-  void Write(const std::byte* from, uint32_t bytes, const Channel::Target& to);
+  void Write(const std::byte* from, uint32_t bytes, const Channel::Target& to) {
+    if (BeginsNow(to)) [[likely]]
+      return Conclude(to, fabric::Opcode::kWrite, to.now->WriteNow(from, bytes, to.address));
+    AddLater(to, fabric::Opcode::kWrite, from, bytes);
+  }
   /// *old, 8 bytes of scratch memory, receives the previous value.
-  void CompareAndSwap(const Channel::Target& at, uint64_t compare, uint64_t swap, uint64_t* old);
-  void FetchAdd(const Channel::Target& at, uint64_t add, uint64_t* old);
+  void CompareAndSwap(const Channel::Target& at, uint64_t compare, uint64_t swap, uint64_t* old) {
+    constexpr fabric::Opcode kOpcode = fabric::Opcode::kCompareAndSwap;
+    if (BeginsNow(at)) [[likely]]
+      return Conclude(at, kOpcode, at.now->CompareAndSwapNow(at.address, compare, swap, old));
+    fabric::WorkRequest* const request =
+        AddLater(at, kOpcode, reinterpret_cast<std::byte*>(old), sizeof(*old));
+    if (request == nullptr) return;
+    request->compare = compare;
+    request->swap_or_add = swap;
+  }
+  void FetchAdd(const Channel::Target& at, uint64_t add, uint64_t* old) {
+    constexpr fabric::Opcode kOpcode = fabric::Opcode::kFetchAdd;
+    if (BeginsNow(at)) [[likely]]
+      return Conclude(at, kOpcode, at.now->FetchAddNow(at.address, add, old));
+    fabric::WorkRequest* const request =
+        AddLater(at, kOpcode, reinterpret_cast<std::byte*>(old), sizeof(*old));
+    if (request != nullptr) request->swap_or_add = add;
+  }
 
   /// Total work requests added.
   uint64_t requests_added() const { return requests_added_; }
@@ -138,12 +162,17 @@ class VerbBatch {
   }
   fabric::WorkRequest& Add(const Channel::Target& at, fabric::Opcode opcode, const std::byte* local,
                            size_t bytes);
-  /// True if a request may begin; it is in a section from here on.
-  bool Enter(const Channel::Target& at) {
+  /// True: this thread executes the request itself, now. Otherwise AddLater adds or refuses it. It is in a
+  /// section from here on.
+  bool BeginsNow(const Channel::Target& at) {
+    ++requests_added_;
     channel_.gate().Enter();
     parked_ = false;
-    return Current(at);
+    return at.now != nullptr && Current(at) && refused_.ok();
   }
+  /// nullptr if no request was added.
+  fabric::WorkRequest* AddLater(const Channel::Target& at, fabric::Opcode opcode, const std::byte* local,
+                                size_t bytes);
   /// Resumes the parked requests, unless they are complete.
   void Resume();
   /// Ends the section, or parks the requests in flight.

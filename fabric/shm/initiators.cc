@@ -1,6 +1,5 @@
 #include "fabric/shm/initiators.h"
 
-#include <linux/membarrier.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -14,6 +13,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/log.h"
+#include "base/process_barriers.h"
 #include "fabric/shm/channel_end.h"
 
 namespace nam::fabric::shm {
@@ -27,14 +27,6 @@ bool Changes(const ChannelSide& side) {
 }
 
 }  // namespace
-
-bool JoinBarriers() {
-  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
-}
-
-bool RunBarriers() {
-  return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
-}
 
 void Initiators::Add(std::shared_ptr<const Mapping> channel, int side, pid_t pid) {
   const ChannelSide* shown = &ChannelIn(*channel).sides[static_cast<size_t>(side)];

@@ -14,16 +14,6 @@
 
 namespace nam::fabric::shm {
 
-// -- Memory barriers that one process runs for others (membarrier(2), expedited). Any thread.
-
-/// From now on RunBarriers in any process covers all threads of this process. False if the kernel refuses.
-/// Cheap to repeat.
-bool JoinBarriers();
-
-/// When it returns true, every thread of every joined process has passed a full memory barrier during the
-/// call. False if the kernel refuses.
-bool RunBarriers();
-
 /// The peers' queue pairs that can reach this process's regions. They outlive their connections here: a peer
 /// that stalls inside a copy may continue it after its socket is gone. An initiator is forgotten when its
 /// process has ended or reports that the queue pair is gone. Any thread.

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/prefetch.h"
+#include "base/process_barriers.h"
 #include "base/status_macros.h"
 #include "fabric/request_rules.h"
 #include "fabric/shm/initiators.h"

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/process_barriers.h"
 #include "base/status_macros.h"
 #include "fabric/shm/initiators.h"
 

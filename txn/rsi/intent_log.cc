@@ -19,11 +19,6 @@ uint64_t ChecksumOf(const std::byte* segment, uint32_t piece_bytes) {
 }  // namespace
 
 void LogEncoder::Append(const void* from, size_t bytes) {
-  if (bytes_ + bytes <= kLogPieceBytesMax) [[likely]] {
-    std::memcpy(to_ + sizeof(LogSegmentHeader) + bytes_, from, bytes);
-    bytes_ += bytes;
-    return;
-  }
   const auto* at = static_cast<const std::byte*>(from);
   while (bytes > 0) {
     const size_t place = bytes_ / kLogPieceBytesMax, used = bytes_ % kLogPieceBytesMax;
@@ -36,7 +31,12 @@ void LogEncoder::Append(const void* from, size_t bytes) {
 }
 
 void LogEncoder::Add(const LogEntry& entry, const std::byte* row) {
-  Append(&entry, sizeof entry);
+  if (bytes_ + sizeof entry <= kLogPieceBytesMax) [[likely]] {
+    std::memcpy(to_ + sizeof(LogSegmentHeader) + bytes_, &entry, sizeof entry);
+    bytes_ += sizeof entry;
+  } else {
+    Append(&entry, sizeof entry);
+  }
   if (entry.row_bytes == 0) return;
   constexpr uint64_t kZeroes = 0;
   Append(row, entry.row_bytes);
