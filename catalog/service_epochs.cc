@@ -51,6 +51,7 @@ absl::Status Service::BeginEpoch() {
     mutation.next_member += kMemberIdsGivenUp;
     mutation.next_allocation += kAllocationIdsGivenUp;
   }
+  mutation.makes_room = true;  // or a catalog on a full disk could not start
   if (epochs_.size() >= kEpochsMax) mutation.delete_epochs.push_back(epochs_.begin()->first);
   NAM_RETURN_IF_ERROR(Apply(mutation));
   if (options_.accept_older_store) {

@@ -178,7 +178,8 @@ absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request
   }
   std::string joined = NameOf(member) + " joined";
   mutation.put_members.push_back(member);
-  mutation.makes_room = member.role() == proto::ROLE_CLIENT;  // or it could not DROP
+  // A client may DROP. Without the memory servers there is nothing to drop, and no file is removed.
+  mutation.makes_room = member.role() == proto::ROLE_CLIENT || memory;
   NAM_RETURN_IF_ERROR(Apply(mutation));
   events_.Add(LogLevel::kInfo, std::move(joined));
   reply.set_id(id);

@@ -469,7 +469,9 @@ void MemoryServerImpl::AddHeld(proto::RenewRequest& request) {
   for (const MemberId member : watched) request.add_watched_members(member.value());
 }
 
+// The control server answers before the listener is there.
 void MemoryServerImpl::RenewNow() {
+  if (member_ == 0) return;
   proto::RenewRequest request;
   AddHeld(request);
   const absl::StatusOr<proto::RenewReply> reply = Ask(std::move(request));

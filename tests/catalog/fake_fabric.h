@@ -26,6 +26,7 @@ class FakeFabric : public Fabric {
   std::atomic<uint64_t> memory_bytes_max{UINT64_MAX};
   /// As if a peer stalled inside a WRITE on each connection.
   std::atomic<bool> peers_stand_still{false};
+  std::function<void()> before_listen;  // if it is set
 
   Kind kind() const override { return kind_; }
   Capabilities capabilities() const override { return {}; }
@@ -40,6 +41,7 @@ class FakeFabric : public Fabric {
   }
   absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t) override { return None(); }
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options) override {
+    if (before_listen) before_listen();
     return std::make_unique<PassiveListener>(options.address, peers_stand_still);
   }
   absl::StatusOr<std::unique_ptr<QueuePair>> Connect(const std::string&, CompletionQueue&,

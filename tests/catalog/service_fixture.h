@@ -24,18 +24,25 @@ class FakeClock final : public Clock {
   std::atomic<int64_t> now_ns_{1'000'000'000};
 };
 
+/// A disk that is full, except for what the reserve is for.
+struct FakeDisk {
+  bool full = false;
+  bool has_reserve = false;
+};
+
 // Fails on demand in place of a full disk.
 class FailingStore final : public Store {
  public:
-  FailingStore(std::unique_ptr<Store> store, const bool& full) : store_(std::move(store)), full_(full) {}
+  FailingStore(std::unique_ptr<Store> store, const FakeDisk& disk) : store_(std::move(store)), disk_(disk) {}
   absl::StatusOr<StoredState> Load() override { return store_->Load(); }
   absl::Status Apply(const Mutation& mutation) override {
-    return full_ ? absl::ResourceExhaustedError("full") : store_->Apply(mutation);
+    const bool fits = !disk_.full || (disk_.has_reserve && mutation.makes_room);
+    return fits ? store_->Apply(mutation) : absl::ResourceExhaustedError("full");
   }
 
  private:
   const std::unique_ptr<Store> store_;
-  const bool& full_;
+  const FakeDisk& disk_;
 };
 
 class ServiceTest : public testing::Test {
@@ -68,8 +75,7 @@ class ServiceTest : public testing::Test {
     ASSERT_TRUE(store.ok()) << store.status();
     options.epoch_id_high = 1;
     options.epoch_id_low = ++starts_;
-    auto service =
-        Service::Open(std::make_unique<FailingStore>(*std::move(store), disk_full_), clock_, options);
+    auto service = Service::Open(std::make_unique<FailingStore>(*std::move(store), disk_), clock_, options);
     ASSERT_TRUE(service.ok()) << service.status();
     service_ = *std::move(service);
   }
@@ -236,7 +242,7 @@ class ServiceTest : public testing::Test {
 
   const TempFolder folder_;
   FakeClock clock_;
-  bool disk_full_ = false;
+  FakeDisk disk_;
   uint64_t starts_ = 0;
   std::vector<uint32_t> memory_servers_;  // alive when the catalog was stopped
   std::unique_ptr<Service> service_;

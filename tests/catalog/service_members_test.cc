@@ -192,10 +192,10 @@ TEST_F(ServiceTest, OnlyADurableEndOfAMembershipIsTold) {
   EXPECT_FALSE(over(client + 1)) << "not yet";
   clock_.AdvanceMs(2'000);
   EXPECT_FALSE(over(client));
-  disk_full_ = true;
+  disk_.full = true;
   clock_.AdvanceMs(2'000);
   EXPECT_FALSE(over(client)) << "a restart would give it a new lease";
-  disk_full_ = false;
+  disk_.full = false;
   EXPECT_TRUE(over(client));
 }
 
@@ -229,7 +229,7 @@ TEST_F(ServiceTest, AMembersKeyIsToldToTheMemoryServerThatItIsFor) {
   EXPECT_TRUE(keys(server, "").empty()) << "the server's id is no secret";
   EXPECT_TRUE(keys(server, client.proof()).empty());
   EXPECT_TRUE(keys(client, client.proof()).empty()) << "no memory server";
-  disk_full_ = true;
+  disk_.full = true;
   clock_.AdvanceMs(kLeaseMs);
   EXPECT_TRUE(keys(server, server.proof()).empty())
       << "the lease is over, though that is not written down yet";
@@ -239,9 +239,9 @@ TEST_F(ServiceTest, AMembersKeyIsToldToTheMemoryServerThatItIsFor) {
 TEST_F(ServiceTest, AMemoryServerIsToldOnlyADurableEnd) {
   const uint32_t memory = Join(proto::ROLE_MEMORY);
   clock_.AdvanceMs(kBurialMs);
-  disk_full_ = true;
+  disk_.full = true;
   EXPECT_EQ(Renew(memory).status().code(), absl::StatusCode::kUnavailable);
-  disk_full_ = false;
+  disk_.full = false;
   EXPECT_EQ(Renew(memory).status().code(), absl::StatusCode::kNotFound);
 }
 

@@ -46,9 +46,9 @@ TEST_F(ServiceTest, ConstantsOfItsFabricAreKeptAcrossARestart) {
   for (const double bad : {0.0, -5.0, 1e300, std::nan("")})
     EXPECT_EQ(calibrate("shm", bad).code(), absl::StatusCode::kInvalidArgument) << bad;
   EXPECT_EQ(service_->Calibrate({}).status().code(), absl::StatusCode::kFailedPrecondition);
-  disk_full_ = true;
+  disk_.full = true;
   EXPECT_FALSE(calibrate("shm", 77).ok());
-  disk_full_ = false;
+  disk_.full = false;
   EXPECT_EQ(read_byte_ps(), 123) << "what is not durable is not told";
   Restart();
   EXPECT_EQ(read_byte_ps(), 123);
@@ -131,12 +131,23 @@ TEST_F(ServiceTest, BadInputIsRefused) {
   EXPECT_EQ(service_->Join(no_address).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+// Or no DROP could relieve it.
+TEST_F(ServiceTest, ACatalogStartsOnAFullDiskWithItsReserve) {
+  Join(proto::ROLE_MEMORY);
+  disk_ = {.full = true, .has_reserve = true};
+  Restart();
+  EXPECT_TRUE(TryJoin(proto::ROLE_MEMORY).ok());
+  EXPECT_TRUE(TryJoin(proto::ROLE_CLIENT).ok());
+  EXPECT_EQ(TryJoin(proto::ROLE_COMPUTE).status().code(), absl::StatusCode::kResourceExhausted);
+  disk_ = {};
+}
+
 TEST_F(ServiceTest, AFullDiskChangesNothingAndRenewalsGoOn) {
   const uint32_t memory = Join(proto::ROLE_MEMORY);
   const uint32_t client = Join(proto::ROLE_CLIENT);
   const uint64_t allocation = *Begin(client, "date");
   const uint64_t version = Cluster().version();
-  disk_full_ = true;
+  disk_.full = true;
   EXPECT_EQ(Commit(allocation, "date").status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(TryJoin(proto::ROLE_CLIENT).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(Get("date").status().code(), absl::StatusCode::kNotFound);
@@ -148,7 +159,7 @@ TEST_F(ServiceTest, AFullDiskChangesNothingAndRenewalsGoOn) {
   EXPECT_EQ(Find(Cluster(), client), nullptr);
   EXPECT_EQ(Renew(client).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(Commit(allocation, "date").status().code(), absl::StatusCode::kFailedPrecondition);
-  disk_full_ = false;
+  disk_.full = false;
   EXPECT_EQ(*Renew(memory, {allocation}), std::vector<uint64_t>{allocation});
   EXPECT_TRUE(TryJoin(proto::ROLE_CLIENT).ok());
 }

@@ -35,6 +35,7 @@ constexpr uint64_t kMiB = 1 << 20;
 class HookedControlPlane final : public catalog::ControlPlane {
  public:
   std::function<void()> between = [] {};
+  std::string served;  // the address served last
   /// Requests with this path stay here, and their callers give up.
   std::string late_path;
   std::vector<std::string> late;
@@ -42,7 +43,9 @@ class HookedControlPlane final : public catalog::ControlPlane {
   std::string host_name() const override { return catalog::GrpcControlPlane().host_name(); }
   absl::StatusOr<std::unique_ptr<catalog::ControlServer>> Serve(
       const catalog::ControlServerOptions& options) override {
-    return catalog::GrpcControlPlane().Serve(options);
+    auto server = catalog::GrpcControlPlane().Serve(options);
+    if (server.ok()) served = (*server)->address();
+    return server;
   }
   std::unique_ptr<catalog::ControlChannel> Open(const std::string& address,
                                                 const std::string& secret) override {
@@ -96,11 +99,13 @@ class MemoryServerTest : public testing::Test {
   absl::StatusOr<std::unique_ptr<fabric::Fabric>> OpenWatched(const fabric::FabricOptions& options) {
     auto opened = std::make_unique<fabric::FakeFabric>(options.kind);
     memory_fabric_ = opened.get();
+    opened->before_listen = before_listen_;
     fabric_options_ = options;
     return opened;
   }
   absl::StatusOr<std::unique_ptr<MemoryServer>> TryStart(MemoryServerOptions options) {
-    options.catalog = {catalog_->address(), kSecret};
+    options.catalog.address = catalog_->address();
+    options.catalog.secret = kSecret;
     return StartOverFabric(options, [this](const auto& fabric) { return OpenWatched(fabric); });
   }
   std::unique_ptr<MemoryServer> StartMemory(MemoryServerOptions options = {}) {
@@ -135,6 +140,7 @@ class MemoryServerTest : public testing::Test {
   catalog::CatalogServerOptions catalog_options_;
   std::unique_ptr<catalog::CatalogServer> catalog_;
   fabric::FakeFabric* memory_fabric_ = nullptr;  // of the memory server started last, which owns it
+  std::function<void()> before_listen_;          // of memory servers started from now on
   fabric::FabricOptions fabric_options_;         // of the fabric opened last
 };
 
@@ -247,6 +253,22 @@ TEST_F(MemoryServerTest, TellsOfItsScratchMemory) {
   EXPECT_EQ(usage->scratch_highest_bytes(), kMiB);
   EXPECT_EQ(usage->scratch_bytes(), 2 * kMiB);
   EXPECT_EQ(memory->scratch_used_bytes(), kMiB / 2);
+}
+
+TEST_F(MemoryServerTest, OneThatIsStartingRenewsNothing) {
+  const auto looks_on = Attach();
+  HookedControlPlane control_plane;
+  MemoryServerOptions options;
+  options.catalog.control_plane = &control_plane;
+  absl::StatusOr<proto::ListRegionsReply> reply;
+  before_listen_ = [&] {
+    proto::ListRegionsRequest request;
+    request.set_renew_first(true);
+    reply = looks_on->OpenPeer("memory server", control_plane.served)
+                ->Call(catalog::kListRegions, request, 5'000'000);
+  };
+  EXPECT_NE(StartMemory(options), nullptr);
+  EXPECT_TRUE(reply.ok()) << reply.status();
 }
 
 TEST_F(MemoryServerTest, ErrorsNameTheServer) {
