@@ -325,7 +325,7 @@ TEST_P(ScratchTest, AWriterStopsWhenItsSlabsAreGone) {
 
 TEST_P(ScratchTest, AWriterGetsNoSlabOfWhatIsOver) {
   fabric::Grants grants;
-  const auto grant = grants.Open(AllocationId(1), /*attempt=*/7, MemoryServerId(1));
+  const auto grant = fabric::Grants::Opening(grants, MemoryServerId(1)).Add(AllocationId(1), /*attempt=*/7);
   grants.EndAttempt(AllocationId(1), 7);
   ScratchSpace space([] { return std::vector{MemoryServerId(1)}; }, 0,
                      [&](MemoryServerId server, uint64_t bytes, const std::atomic<bool>&) {
