@@ -164,7 +164,8 @@ class Backup {
 }  // namespace
 
 absl::StatusOr<Manifest> WriteBackup(catalog::Attachment& attachment, const BackupOptions& options) {
-  NAM_ASSIGN_OR_RETURN(FreshDirectory directory, FreshDirectory::Make(options.directory));
+  NAM_ASSIGN_OR_RETURN(FreshDirectory directory,
+                       FreshDirectory::Make(options.directory, {kCatalogName, kRecordsName, kManifestName}));
   NAM_ASSIGN_OR_RETURN(Manifest manifest, Backup(attachment, options, directory).Run());
   NAM_RETURN_IF_ERROR(directory.Keep());
   return manifest;

@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -32,7 +33,8 @@ bool IsEmpty(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<FreshDirectory> FreshDirectory::Make(const std::string& given) {
+absl::StatusOr<FreshDirectory> FreshDirectory::Make(const std::string& given,
+                                                    std::vector<std::string> names) {
   const std::string path = WithoutSlashes(given);
   const bool made = mkdir(path.c_str(), 0700) == 0;
   if (!made && errno != EEXIST) {
@@ -55,24 +57,33 @@ absl::StatusOr<FreshDirectory> FreshDirectory::Make(const std::string& given) {
         "`", path,
         "` must belong to you, and be closed to others: `chmod 700` it, or name one that is not there"));
   }
-  return FreshDirectory(path, std::move(directory), made);
+  return FreshDirectory(path, std::move(names), std::move(directory), made);
 }
 
 FreshDirectory::~FreshDirectory() {
   if (!directory_.valid()) return;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(path_, ignored))
-    std::filesystem::remove_all(entry.path(), ignored);
+  for (const auto& entry : std::filesystem::directory_iterator(path_, ignored)) {
+    if (Makes(entry.path().filename())) std::filesystem::remove_all(entry.path(), ignored);
+  }
   if (made_) rmdir(path_.c_str());
+}
+
+bool FreshDirectory::Makes(const std::string& name) const {
+  return std::any_of(names_.begin(), names_.end(), [&](const std::string& made) {
+    return name.starts_with(made) &&
+           (name.size() == made.size() || name[made.size()] == '.' || name[made.size()] == '-');
+  });
 }
 
 std::string FreshDirectory::PathOf(std::string_view name) const {
   return absl::StrCat(path_, "/", absl::string_view(name.data(), name.size()));
 }
 
-absl::StatusOr<UniqueFd> FreshDirectory::MakeFolder(const std::string& name) const {
+absl::StatusOr<UniqueFd> FreshDirectory::MakeFolder(const std::string& name) {
   const std::string what = absl::StrCat("cannot make `", PathOf(name), "`");
   if (mkdirat(directory_.get(), name.c_str(), 0700) != 0) return WriteError(what, errno);
+  names_.push_back(name);
   UniqueFd folder(openat(directory_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!folder.valid()) return WriteError(what, errno);
   return folder;

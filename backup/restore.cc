@@ -170,6 +170,15 @@ std::map<uint32_t, int> PlacesOf(const Manifest& manifest) {
   return places;
 }
 
+/// The names of what MakeCluster makes in a data directory.
+std::vector<std::string> NamesIn(const Manifest& manifest, const std::string& data_directory) {
+  std::vector<std::string> paths = {StoreIn(data_directory), SavedRecordsIn(data_directory)};
+  for (const auto& [storage, place] : PlacesOf(manifest))
+    paths.push_back(MemoryDirectoryIn(data_directory, place));
+  for (std::string& path : paths) path = path.substr(path.rfind('/') + 1);
+  return paths;
+}
+
 absl::Status MakeMemoryDirectories(SavedCluster& saved, const catalog::ClusterIdentity& identity,
                                    const std::string& data_directory) {
   for (const auto& [storage, place] : PlacesOf(saved.manifest())) {
@@ -249,7 +258,8 @@ absl::StatusOr<Manifest> Restore(const RestoreOptions& options) {
         manifest.schema, catalog::kStoreSchemaVersion, manifest.program));
   }
   // An obstacle is reported before the long check of the files.
-  NAM_ASSIGN_OR_RETURN(FreshDirectory data, FreshDirectory::Make(options.data_directory));
+  NAM_ASSIGN_OR_RETURN(FreshDirectory data, FreshDirectory::Make(options.data_directory,
+                                                                 NamesIn(manifest, options.data_directory)));
   NAM_RETURN_IF_ERROR(data.CheckRoom(manifest.bytes()));
   SavedCluster saved(options, std::move(manifest));
   NAM_RETURN_IF_ERROR(saved.Check());

@@ -72,7 +72,7 @@ uint64_t SealedCopies::bytes() const {
 /// Threads take one file after the other; the first error stops them.
 class SealedCopies::Copying {
  public:
-  Copying(catalog::Attachment& attachment, std::vector<Pinned>& pinned, const FreshDirectory& directory,
+  Copying(catalog::Attachment& attachment, std::vector<Pinned>& pinned, FreshDirectory& directory,
           uint64_t store, const std::string& cluster)
       : attachment_(attachment),
         pinned_(pinned),
@@ -160,7 +160,7 @@ class SealedCopies::Copying {
 
   catalog::Attachment& attachment_;
   std::vector<Pinned>& pinned_;
-  const FreshDirectory& directory_;
+  FreshDirectory& directory_;
   const uint64_t store_;
   const std::string cluster_;
   std::map<uint32_t, UniqueFd> folders_;  // by storage id
@@ -173,7 +173,7 @@ class SealedCopies::Copying {
   absl::Status failed_;
 };
 
-absl::StatusOr<std::vector<SavedFile>> SealedCopies::CopyInto(const FreshDirectory& directory, uint64_t store,
+absl::StatusOr<std::vector<SavedFile>> SealedCopies::CopyInto(FreshDirectory& directory, uint64_t store,
                                                               const std::string& cluster,
                                                               const OnProgress& progress) {
   const uint64_t expected = bytes();

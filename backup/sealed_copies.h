@@ -32,7 +32,7 @@ class SealedCopies {
   uint64_t bytes() const;
   /// One file for each allocation of each memory server, by some threads, each of which holds a few MiB. The
   /// files are on disk once this returned OK; `store` and `cluster` are what their headers say.
-  absl::StatusOr<std::vector<SavedFile>> CopyInto(const FreshDirectory& directory, uint64_t store,
+  absl::StatusOr<std::vector<SavedFile>> CopyInto(FreshDirectory& directory, uint64_t store,
                                                   const std::string& cluster, const OnProgress& progress);
 
  private:

@@ -278,6 +278,21 @@ TEST_F(BackupTest, WhenItIsCancelledNothingIsLeft) {
   ExpectNothingLeft();
 }
 
+TEST_F(BackupTest, WhenItIsCancelledFilesOfOthersStay) {
+  MakeTables();
+  std::atomic<bool> cancelled = false;
+  const Interruption interruption(&cancelled);
+  const auto manifest = Backup([&](std::string_view, uint64_t, uint64_t) {
+    std::ofstream(directory_ + "/notes") << "of another";
+    cancelled = true;
+  });
+  EXPECT_TRUE(absl::IsCancelled(manifest.status())) << manifest.status();
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_))
+    left.push_back(entry.path().filename());
+  EXPECT_THAT(left, ElementsAre("notes"));
+}
+
 TEST_F(BackupTest, ADirectoryThatIsInUseIsLeftAlone) {
   std::filesystem::create_directory(directory_);
   const std::string file = directory_ + "/file";

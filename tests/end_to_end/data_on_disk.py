@@ -345,23 +345,30 @@ class Damage(Local):
 
 
 class FullDisk(Local):
-    def test_drop_relieves_it(self):
-        """With every byte of the disk taken, a load fails, a DROP does not, and then there is room."""
-        disk = self.small_disk("48m")
-        self.up("--data-dir=" + os.path.join(disk, "data"))
-        expected = {"t": self.load("t", 300000), "u": self.load("u", 10)}
-        with open(os.path.join(disk, "filler"), "wb", buffering=0) as filler:
+    def fill(self, disk):
+        with open(os.path.join(disk, "filler"), "ab", buffering=0) as filler:
             for size in (1 << 16, 1 << 12, 1):
                 try:
                     while True:
                         filler.write(bytes(size))
                 except OSError as error:
                     self.assertEqual(error.errno, errno.ENOSPC)
+
+    def test_drop_relieves_it(self):
+        """With every byte of the disk taken, a load fails, a DROP does not, and then there is room."""
+        disk = self.small_disk("48m")
+        self.up("--data-dir=" + os.path.join(disk, "data"))
+        expected = {"t": self.load("t", 300000), "u": self.load("u", 10)}
+        self.fill(disk)
         more = self.scratch.file("more.csv", "".join("%d,%d\n" % (i, i) for i in range(300000)))
         refused = self.sql("COPY u FROM '%s' WITH (FORMAT csv)" % more, code=1)
         self.say(refused.err.strip())
         self.assertIn("53100", refused.err)
         self.assertEqual(self.tables()["u"], expected["u"])
+        self.nam("down")
+        self.fill(disk)
+        self.up("--data-dir=" + os.path.join(disk, "data"))
+        self.assertEqual(self.tables()["u"], expected["u"], "it starts while the disk is full")
         self.sql("DROP TABLE t")
         wait_until(lambda: self.scratch.nam("sql", "--state-dir=" + self.state, "-c",
                                             "COPY u FROM '%s' WITH (FORMAT csv)" % more).code == 0,
