@@ -27,8 +27,8 @@ struct ChoicePointOptions {
   std::vector<std::string> fabrics = {"shm", "tcp"};  // take turns
 };
 
-/// Draws points; equal options give equal points. Sizes, selectivity (0.05 to 1) and skew (uniform for half
-/// of the points, otherwise Zipf 0.25 to 1) are independent.
+/// Draws points; equal options give equal points. Sizes, selectivity (0.05 to 1) and skew are independent:
+/// half of the points are uniform, the others follow Zipf 0.25 to 1.
 std::vector<ChoicePoint> DrawChoicePoints(const ChoicePointOptions& options);
 
 /// The measurements of a point, with every algorithm that can be forced, and `auto`.

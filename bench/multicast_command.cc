@@ -36,8 +36,9 @@ class Multicast final : public StreamCommand {
   Multicast() : StreamCommand("multicast", "blocks to many receivers, by READ and by multicast", 5) {}
 
   std::vector<Option> Options() override {
-    return WithStream({{"--receivers", &counts_, "only these: 1 to 16 (1,2,…,8)", {{1, kReceiversMax}}},
-                       {"--blocks", &blocks_, "blocks for every receiver", {{kBlocksPerChain, kBlocksMax}}}});
+    return WithStream(
+        {{"--receivers", &receiver_counts_, "only these: 1 to 16 (1,2,…,8)", {{1, kReceiversMax}}},
+         {"--blocks", &blocks_, "blocks for every receiver", {{kBlocksPerChain, kBlocksMax}}}});
   }
   absl::Status Check() override {
     NAM_RETURN_IF_ERROR(StreamCommand::Check());
@@ -52,7 +53,7 @@ class Multicast final : public StreamCommand {
  private:
   absl::StatusOr<Report> MeasureOn(Testbed& testbed, Run& run) override {
     OneServer directory(testbed.server().address());
-    std::vector<Receiver> receivers(*std::max_element(counts_.begin(), counts_.end()));
+    std::vector<Receiver> receivers(*std::max_element(receiver_counts_.begin(), receiver_counts_.end()));
     for (Receiver& receiver : receivers) {
       NAM_ASSIGN_OR_RETURN(receiver.fabric, testbed.OpenClient());
       NAM_ASSIGN_OR_RETURN(receiver.channels, OpenChannels(*receiver.fabric, directory, threads()));
@@ -62,7 +63,7 @@ class Multicast final : public StreamCommand {
     for (uint32_t part = 0; part < threads(); ++part) parts_.push_back(PartOf(set_, part, threads()));
     std::vector<ReceiverFigures> figures;
     for (const bool multicast : {false, true})
-      for (const uint32_t k : counts_) figures.push_back({.receivers = k, .multicast = multicast});
+      for (const uint32_t k : receiver_counts_) figures.push_back({.receivers = k, .multicast = multicast});
     for (int round = 0; round < repeat(); ++round) {
       for (ReceiverFigures& each : figures) {
         if (!run.Proceed(absl::StrCat("round ", round + 1, " of ", repeat(), ", ", each.receivers,
@@ -182,8 +183,8 @@ class Multicast final : public StreamCommand {
     return report;
   }
 
-  std::vector<uint32_t> counts_ = {1, 2, 3, 4, 5, 6, 7, 8};  // of receivers
-  uint32_t blocks_ = 8192;                                   // per receiver
+  std::vector<uint32_t> receiver_counts_ = {1, 2, 3, 4, 5, 6, 7, 8};
+  uint32_t blocks_ = 8192;  // per receiver
   ChainSet set_;
   std::vector<storage::MulticastTable> parts_;  // thread t of every receiver has part t
   uint32_t next_group_ = 1;

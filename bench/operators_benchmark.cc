@@ -30,7 +30,7 @@ using plan::Op;
 using Codes = std::vector<uint64_t>;
 
 constexpr uint64_t kProbes = 1 << 22;
-constexpr uint64_t kInputRows = 1 << 21;  // of groups and expressions
+constexpr uint64_t kInputRows = 1 << 21;  // groups and expressions read so many
 
 Expr Slot(int column) {
   Expr e;

@@ -26,7 +26,7 @@ struct ServerAddress {
 struct MulticastRequest {
   uint32_t first_group = 1;  // the others follow it
   uint32_t members = 1;
-  uint32_t block_bytes = 0, chains = 0;  // of the set, which lies in the server's region
+  uint32_t block_bytes = 0, chains = 0;  // the set lies in the server's region
   uint32_t streams = 1;                  // stream i has part i of it
 };
 

@@ -49,10 +49,10 @@ class ShuffleBench {
     // In `sim`:
     fabric::sim::World* world = nullptr;
     fabric::sim::NicModel nic;
-    std::vector<Card> cards;  // of memory and compute servers
+    std::vector<Card> cards;  // memory and compute servers have one each
   };
 
-  /// What a plan's last run moved and did.
+  /// The figures say what a plan's last run moved and did.
   struct Moved {
     uint64_t sent_bytes = 0;  // by SEND
     ShuffleWork work;

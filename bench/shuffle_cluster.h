@@ -44,7 +44,7 @@ class ShuffleCluster {
  private:
   struct Thread {
     std::unique_ptr<execution::Endpoint> endpoint;
-    std::unique_ptr<ShuffleWorker> worker;  // of the last query
+    std::unique_ptr<ShuffleWorker> worker;  // the last query's
     absl::Status result;
   };
   struct Server {

@@ -72,7 +72,7 @@ Json RowOf(const ShuffleBench& bench, const Case& of, const ContenderTimes& plan
   return row;
 }
 
-/// What the paper's text gives: times as ratios.
+/// The paper's text gives times as ratios.
 std::string RatiosOf(const std::vector<CaseFigures>& cases) {
   Json rows = Json::array();
   for (const CaseFigures& each : cases) {
