@@ -100,10 +100,11 @@ int RunResetTransactions(const ResetTransactionsOptions& options) {
   if (!lost.ok()) return ReportFailure(lost.status());
   std::printf(
       "The memory server with the state of transactions has died, so it is unknown which rows of record "
-      "tables were committed.\nThis drops %s, with all rows, and the state; the next transaction creates a "
-      "new one. Analytical tables stay.\n",
-      lost->empty() ? "no record table, for there is none"
-                    : absl::StrCat("the record tables ", absl::StrJoin(*lost, ", ")).c_str());
+      "tables were committed.\nThis drops the state%s; the next transaction creates a new one. Analytical "
+      "tables stay.\n",
+      lost->empty()
+          ? ", and no table: there is no record table"
+          : absl::StrCat(" and, with all rows, the record tables ", absl::StrJoin(*lost, ", ")).c_str());
   if (const int code = Confirm("Go on?", options.yes); code != kExitOk) return code;
   if (const absl::Status reset = DropLostRecordTables(catalog, *lost); !reset.ok()) {
     return ReportFailure(reset);
