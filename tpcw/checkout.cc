@@ -18,23 +18,26 @@ using txn::OperationKind;
 
 constexpr uint64_t kRowsPerLoad = 256;
 
-uint64_t CheckOf(std::span<const uint64_t> words) {
-  uint64_t check = 0;
-  for (const uint64_t word : words) {
-    check = (check ^ word) * 0x9e3779b97f4a7c15;
-    check ^= check >> 32;
-  }
-  return check;
+constexpr size_t kCheckWord = offsetof(RowHeader, check) / sizeof(uint64_t);
+
+template <typename Row>
+constexpr size_t kWordsOf = sizeof(Row) / sizeof(uint64_t);
+
+template <typename Row>
+uint64_t WordOf(const Row& row, size_t place) {
+  uint64_t word;
+  std::memcpy(&word, reinterpret_cast<const std::byte*>(&row) + place * sizeof word, sizeof word);
+  return word;
 }
 
 template <typename Row>
-using WordsOf = std::array<uint64_t, sizeof(Row) / sizeof(uint64_t)>;
-
-template <typename Row>
 uint64_t CheckOfRow(const Row& row) {
-  auto words = std::bit_cast<WordsOf<Row>>(row);
-  words[2] = 0;
-  return CheckOf(words);
+  uint64_t check = 0;
+  for (size_t i = 0; i < kWordsOf<Row>; ++i) {
+    check = (check ^ (i == kCheckWord ? 0 : WordOf(row, i))) * 0x9e3779b97f4a7c15;
+    check ^= check >> 32;
+  }
+  return check;
 }
 
 /// Converts a bigint to its stored form, and back.
@@ -123,12 +126,13 @@ Key KeyOf(uint64_t id) {
 }
 
 template <typename Row>
-void WriteRow(Row words, std::span<std::byte> row) {
+void WriteRow(const Row& words, std::span<std::byte> row) {
   NAM_CHECK(row.size() >= sizeof words && row.size() % 8 == 0);
-  words.check = CheckOfRow(words);
-  auto stored = std::bit_cast<WordsOf<Row>>(words);
-  for (uint64_t& word : stored) word = StoredWord(word);
-  std::memcpy(row.data(), stored.data(), sizeof stored);
+  const uint64_t check = CheckOfRow(words);
+  for (size_t i = 0; i < kWordsOf<Row>; ++i) {
+    const uint64_t stored = StoredWord(i == kCheckWord ? check : WordOf(words, i));
+    std::memcpy(row.data() + i * sizeof stored, &stored, sizeof stored);
+  }
   FillerLine line;
   line.fill(FillerOf(words.write));
   std::span<std::byte> filler = row.subspan(sizeof words);
@@ -140,18 +144,21 @@ void WriteRow(Row words, std::span<std::byte> row) {
 template <typename Row>
 std::optional<Row> ReadRow(std::span<const std::byte> row) {
   NAM_CHECK(row.size() >= sizeof(Row) && row.size() % 8 == 0);
-  WordsOf<Row> stored;
-  std::memcpy(stored.data(), row.data(), sizeof stored);
-  for (uint64_t& word : stored) word = LoadedWord(word);
-  const Row words = std::bit_cast<Row>(stored);
-  if (words.check != CheckOfRow(words) || !IsFilledWith(row.subspan(sizeof words), words.write))
-    return std::nullopt;
+  std::optional<Row> words(std::in_place);
+  for (size_t i = 0; i < kWordsOf<Row>; ++i) {
+    uint64_t word;
+    std::memcpy(&word, row.data() + i * sizeof word, sizeof word);
+    word = LoadedWord(word);
+    std::memcpy(reinterpret_cast<std::byte*>(&*words) + i * sizeof word, &word, sizeof word);
+  }
+  if (words->check != CheckOfRow(*words) || !IsFilledWith(row.subspan(sizeof(Row)), words->write))
+    words.reset();
   return words;
 }
 
-template void WriteRow(ProductRow, std::span<std::byte>);
-template void WriteRow(OrderRow, std::span<std::byte>);
-template void WriteRow(LineRow, std::span<std::byte>);
+template void WriteRow(const ProductRow&, std::span<std::byte>);
+template void WriteRow(const OrderRow&, std::span<std::byte>);
+template void WriteRow(const LineRow&, std::span<std::byte>);
 template std::optional<ProductRow> ReadRow(std::span<const std::byte>);
 template std::optional<OrderRow> ReadRow(std::span<const std::byte>);
 template std::optional<LineRow> ReadRow(std::span<const std::byte>);
@@ -256,6 +263,20 @@ CheckoutClient::CheckoutClient(const CheckoutOptions& options, const ProductChoi
       order_row_(options.order_bytes),
       line_rows_(kLinesPerOrder * options.line_bytes) {}
 
+absl::Status CheckoutClient::OpenTables() {
+  using Kind = txn::RowWrite::Kind;
+  NAM_ASSIGN_OR_RETURN(const txn::TableHandle products, session_.OpenTable(kProducts));
+  NAM_ASSIGN_OR_RETURN(const txn::TableHandle orders, session_.OpenTable(kOrders));
+  NAM_ASSIGN_OR_RETURN(const txn::TableHandle lines, session_.OpenTable(kOrderLines));
+  writes_[0] = {.kind = Kind::kInsert, .table = orders, .row = order_row_};
+  for (size_t i = 0; i < kLinesPerOrder; ++i) {
+    lookups_[i] = {products, keys_[i], product_row(i)};
+    writes_[1 + i] = {.kind = Kind::kInsert, .table = lines, .row = line_row(i)};
+    product_write(i) = {.kind = Kind::kUpdate, .table = products, .row = product_row(i)};
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<CheckoutClient>> CheckoutClient::Open(const CheckoutOptions& options,
                                                                      const ProductChoice& choice,
                                                                      uint32_t client, uint64_t seed,
@@ -265,9 +286,7 @@ absl::StatusOr<std::unique_ptr<CheckoutClient>> CheckoutClient::Open(const Check
   NAM_CHECK(client < kClientsMax);
   std::unique_ptr<CheckoutClient> opened(
       new CheckoutClient(options, choice, client, seed, session, recorder));
-  NAM_ASSIGN_OR_RETURN(opened->products_, session.OpenTable(kProducts));
-  NAM_ASSIGN_OR_RETURN(opened->orders_table_, session.OpenTable(kOrders));
-  NAM_ASSIGN_OR_RETURN(opened->lines_, session.OpenTable(kOrderLines));
+  NAM_RETURN_IF_ERROR(opened->OpenTables());
   return opened;
 }
 
@@ -282,25 +301,19 @@ void CheckoutClient::Record(OperationKind kind, HistoryTable table, uint64_t key
 }
 
 absl::Status CheckoutClient::BeginAndReadProducts() {
-  std::array<txn::Lookup, kLinesPerOrder> lookups;
-  std::array<Key, kLinesPerOrder> keys;
-  const std::span<std::byte> rows(product_rows_);
-  for (size_t i = 0; i < kLinesPerOrder; ++i) {
-    keys[i] = KeyOf(purchase_.product(i));
-    lookups[i] = {products_, keys[i], rows.subspan(i * options_.product_bytes, options_.product_bytes)};
-  }
-  NAM_RETURN_IF_ERROR(session_.BeginAndRead(lookups));
+  for (size_t i = 0; i < kLinesPerOrder; ++i) keys_[i] = KeyOf(purchase_.product(i));
+  NAM_RETURN_IF_ERROR(session_.BeginAndRead(lookups_));
   if (recorder_ != nullptr) recorder_->Begin(session_.snapshot());
   bool all_sound = true;
   for (size_t i = 0; i < kLinesPerOrder; ++i) {
     const uint64_t product = purchase_.product(i);
-    if (!lookups[i].found) {
+    if (!lookups_[i].found) {
       Record(OperationKind::kRead, kProductsHistory, product, txn::kNoValue);
       return absl::DataLossError("checkout: a product is not there");
     }
-    products_met_[i] = lookups[i].met;
-    const bool sound = purchase_.Take(i, lookups[i].row);
-    Record(OperationKind::kRead, kProductsHistory, product, ValueOfRow(lookups[i].row, sound));
+    product_write(i).met = lookups_[i].met;
+    const bool sound = purchase_.Take(i, lookups_[i].row);
+    Record(OperationKind::kRead, kProductsHistory, product, ValueOfRow(lookups_[i].row, sound));
     all_sound &= sound;
     torn_rows_ += !sound;
   }
@@ -309,23 +322,17 @@ absl::Status CheckoutClient::BeginAndReadProducts() {
 
 // Writes the order, its lines, and the products' new stocks.
 absl::Status CheckoutClient::Write() {
-  using Kind = txn::RowWrite::Kind;
-  std::array<txn::RowWrite, 1 + 2 * kLinesPerOrder> writes;
   const uint64_t order = OrderId(client_, orders_.size() - 1);
-  writes[0] = {.kind = Kind::kInsert, .table = orders_table_, .row = order_row_};
   Record(OperationKind::kInsert, kOrdersHistory, order, purchase_.FillOrder(order, order_row_));
   for (size_t i = 0; i < kLinesPerOrder; ++i) {
-    const auto row = std::span(line_rows_).subspan(i * options_.line_bytes, options_.line_bytes);
-    writes[1 + i] = {.kind = Kind::kInsert, .table = lines_, .row = row};
-    Record(OperationKind::kInsert, kOrderLinesHistory, LineId(order, i), purchase_.FillLine(order, i, row));
+    Record(OperationKind::kInsert, kOrderLinesHistory, LineId(order, i),
+           purchase_.FillLine(order, i, line_row(i)));
   }
   for (size_t i = 0; i < kLinesPerOrder; ++i) {
-    const auto row = std::span(product_rows_).subspan(i * options_.product_bytes, options_.product_bytes);
-    writes[1 + kLinesPerOrder + i] = {
-        .kind = Kind::kUpdate, .table = products_, .row = row, .met = products_met_[i]};
-    Record(OperationKind::kUpdate, kProductsHistory, purchase_.product(i), purchase_.FillProduct(i, row));
+    Record(OperationKind::kUpdate, kProductsHistory, purchase_.product(i),
+           purchase_.FillProduct(i, product_row(i)));
   }
-  return session_.Write(writes);
+  return session_.Write(writes_);
 }
 
 absl::Status CheckoutClient::Work() {

@@ -98,7 +98,7 @@ struct LineRow : RowHeader {
 
 /// Completes a row: writes `words` at its beginning, with a computed `check`, then the filler.
 template <typename Row>
-void WriteRow(Row words, std::span<std::byte> row);
+void WriteRow(const Row& words, std::span<std::byte> row);
 /// The row's words; empty if WriteRow did not write the row.
 template <typename Row>
 std::optional<Row> ReadRow(std::span<const std::byte> row);
@@ -189,22 +189,32 @@ class CheckoutClient {
  private:
   CheckoutClient(const CheckoutOptions& options, const ProductChoice& choice, uint32_t client, uint64_t seed,
                  txn::Session& session, txn::HistoryRecorder* recorder);
+  absl::Status OpenTables();
   absl::Status BeginAndReadProducts();
   absl::Status Write();
   absl::Status Work();
   void Record(txn::OperationKind kind, HistoryTable table, uint64_t key, uint64_t value);
+  std::span<std::byte> product_row(size_t line) {
+    return std::span(product_rows_).subspan(line * options_.product_bytes, options_.product_bytes);
+  }
+  std::span<std::byte> line_row(size_t line) {
+    return std::span(line_rows_).subspan(line * options_.line_bytes, options_.line_bytes);
+  }
+  txn::RowWrite& product_write(size_t line) { return writes_[1 + kLinesPerOrder + line]; }
 
   const CheckoutOptions options_;
   const uint32_t client_;
   Purchase purchase_;
   txn::Session& session_;
   txn::HistoryRecorder* const recorder_;
-  txn::TableHandle products_, orders_table_, lines_;
 
   std::vector<OrderState> orders_;
   uint64_t torn_rows_ = 0;
+  // What each transaction reads and writes; keys and rows change.
   std::vector<std::byte> product_rows_, order_row_, line_rows_;
-  std::array<uint32_t, kLinesPerOrder> products_met_ = {};  // Lookup::met
+  std::array<Key, kLinesPerOrder> keys_ = {};
+  std::array<txn::Lookup, kLinesPerOrder> lookups_;
+  std::array<txn::RowWrite, 1 + 2 * kLinesPerOrder> writes_;  // the order, its lines, the products
 };
 
 }  // namespace nam::tpcw

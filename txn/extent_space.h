@@ -59,9 +59,14 @@ class ExtentSpace {
     if (position >> shift_ >= whole_) [[unlikely]] {
       if (absl::Status status = Seek(position); !status.ok()) return status;
     }
-    storage::Channel::Target target = targets_[position >> shift_];
-    target.address.offset += position & (extent_bytes() - 1);
-    return target;
+    // Member by member: a copy of a target that was changed in part would wait for the change.
+    const storage::Channel::Target& extent = targets_[position >> shift_];
+    return storage::Channel::Target{
+        .queue_pair = extent.queue_pair,
+        .address = {.rkey = extent.address.rkey,
+                    .offset = extent.address.offset + (position & (extent_bytes() - 1))},
+        .now = extent.now,
+        .grant = extent.grant};
   }
   /// Whether the extent of `position` was lost when this client last looked for new extents.
   bool Lost(uint64_t position) const {

@@ -179,16 +179,16 @@ void HashIndex::Begin(std::span<const Item> items, std::vector<Step>& steps) {
   auto* const words =
       reinterpret_cast<uint64_t*>(batch_.Scratch(items.size() * kWordsRead * sizeof(uint64_t)));
   auto* const old = reinterpret_cast<uint64_t*>(batch_.Scratch(items.size() * sizeof(uint64_t)));
-  steps.resize(items.size());
+  steps.clear();
   for (uint32_t i = 0; i < items.size(); ++i) {
-    Step& step = steps[i];
-    step = {.hash = items[i].hash,
-            .item = i,
-            .node = static_cast<uint32_t>(items[i].hash & root_mask_),
-            .word = kNoWord,
-            .read_words = kWordsRead,
-            .words = words + i * kWordsRead,
-            .old = old + i};
+    Step& step = steps.emplace_back();
+    step.hash = items[i].hash;
+    step.item = i;
+    step.node = static_cast<uint32_t>(items[i].hash & root_mask_);
+    step.word = kNoWord;
+    step.read_words = kWordsRead;
+    step.words = words + i * kWordsRead;
+    step.old = old + i;
     Descend(step);
   }
 }
@@ -373,7 +373,9 @@ absl::Status HashIndex::AddSeekSome(std::span<const Claim> claims) {
 }
 
 const std::byte* HashIndex::FindInPlace(uint64_t hash, const fabric::Grant*& grant) {
-  Step step = {.hash = hash, .node = static_cast<uint32_t>(hash & root_mask_)};
+  Step step;
+  step.hash = hash;
+  step.node = static_cast<uint32_t>(hash & root_mask_);
   Descend(step);
   const absl::StatusOr<storage::Channel::Target> target = blocks_.Resolve(PositionOf(step) + OffsetOf(hash));
   if (!target.ok()) return nullptr;  // the READ that follows tells why
@@ -394,8 +396,7 @@ const std::byte* HashIndex::InPlace(uint64_t hash, const fabric::Grant*& grant) 
 
 bool HashIndex::LookInPlace(const std::byte* in_place, uint64_t hash, Candidates& candidates) {
   uint64_t words[kWordsRead];
-  for (size_t i = 0; i < kWordsRead; ++i)
-    words[i] = storage::VerbBatch::Load(in_place + i * sizeof(uint64_t));
+  storage::VerbBatch::Copy(in_place, words, sizeof words);
   Collect(words, hash, kNoWord, candidates);
   return !AnyFrozen(words);
 }

@@ -131,6 +131,7 @@ class HashIndex {
   };
   /// One key on its way through the rounds of an operation.
   struct Step {
+    Step() {}  // without the zeroing of the implicit one
     uint64_t hash = 0;
     uint32_t item = 0;                    // the caller's item, by its place
     uint32_t node = 0;                    // in nodes_

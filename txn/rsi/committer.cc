@@ -134,7 +134,7 @@ absl::Status Committer::SeekKeys() {
   for (std::vector<HashIndex::Claim>& claims : claims_) claims.clear();
   for (const PendingWrite& write : writes_) {
     if (!write.fresh) continue;
-    claims_[write.table].push_back({.hash = write.hash, .record = write.record});
+    claims_[write.table].emplace_back(write.hash, write.record);
   }
   for (uint32_t number = 0; number < claims_.size(); ++number) {
     if (!claims_[number].empty()) NAM_RETURN_IF_ERROR(table(number).index().AddSeek(claims_[number]));

@@ -30,17 +30,10 @@ void LogEncoder::Append(const void* from, size_t bytes) {
   }
 }
 
-void LogEncoder::Add(const LogEntry& entry, const std::byte* row) {
-  if (bytes_ + sizeof entry <= kLogPieceBytesMax) [[likely]] {
-    std::memcpy(to_ + sizeof(LogSegmentHeader) + bytes_, &entry, sizeof entry);
-    bytes_ += sizeof entry;
-  } else {
-    Append(&entry, sizeof entry);
-  }
-  if (entry.row_bytes == 0) return;
+void LogEncoder::AddRow(const std::byte* row, uint64_t bytes) {
   constexpr uint64_t kZeroes = 0;
-  Append(row, entry.row_bytes);
-  Append(&kZeroes, LoggedBytes(entry.row_bytes) - sizeof entry - entry.row_bytes);
+  Append(row, bytes);
+  Append(&kZeroes, LoggedBytes(bytes) - sizeof(LogEntry) - bytes);
 }
 
 void LogEncoder::Finish(uint64_t log, uint32_t client, std::span<const uint64_t> positions) {

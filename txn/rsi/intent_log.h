@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <span>
 #include <vector>
@@ -65,10 +66,20 @@ constexpr size_t LogSegmentsOf(uint64_t bytes) {
 /// Fills consecutive segments in memory.
 class LogEncoder {
  public:
-  /// `to`: kLogSegmentBytes for each segment of the log.
+  /// `to`: kLogSegmentBytes for each segment of the log, aligned to 8.
   explicit LogEncoder(std::byte* to) : to_(to) {}
   /// `row` has entry.row_bytes.
-  void Add(const LogEntry& entry, const std::byte* row);
+  void Add(const LogEntry& entry, const std::byte* row) {
+    if (bytes_ + sizeof entry <= kLogPieceBytesMax) [[likely]] {
+      // Member by member, which reads no half of a word that was just stored.
+      new (to_ + sizeof(LogSegmentHeader) + bytes_)
+          LogEntry{entry.allocation, entry.record, entry.header, entry.key_hash, entry.row_bytes};
+      bytes_ += sizeof entry;
+    } else {
+      AppendEntry(entry);
+    }
+    if (entry.row_bytes != 0) AddRow(row, entry.row_bytes);
+  }
   /// Called once after the last Add. `positions`: the target of each segment.
   void Finish(uint64_t log, uint32_t client, std::span<const uint64_t> positions);
   /// After Finish: the segment's bytes to write.
@@ -76,6 +87,8 @@ class LogEncoder {
 
  private:
   void Append(const void* from, size_t bytes);
+  void AppendEntry(LogEntry entry) { Append(&entry, sizeof entry); }
+  void AddRow(const std::byte* row, uint64_t bytes);
 
   std::byte* const to_;
   size_t bytes_ = 0;  // of the log

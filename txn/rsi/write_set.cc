@@ -71,7 +71,7 @@ void RowArena::Clear() {
   left_ = bytes_ = 0;
 }
 
-const SoughtRow* MetRows::Find(uint32_t table, uint64_t hash, std::span<const std::byte> key) const {
+const SoughtRow* MetRows::FindSeen(uint32_t table, uint64_t hash, std::span<const std::byte> key) const {
   const auto same = [&](size_t place) {
     const SoughtRow& row = rows_[place];
     return row.hash == hash && row.table == table && SameKey(row.row, key);
@@ -86,14 +86,9 @@ const SoughtRow* MetRows::Find(uint32_t table, uint64_t hash, std::span<const st
   return nullptr;
 }
 
-const SoughtRow* MetRows::Find(uint32_t number, uint32_t table, std::span<const std::byte> key) const {
-  if (number >= rows_.size()) return nullptr;
-  const SoughtRow& row = rows_[number];
-  return row.table == table && SameKey(row.row, key) ? &row : nullptr;
-}
-
 const SoughtRow& MetRows::Add(const SoughtRow& row) {
   rows_.push_back(row);
+  seen_.Add(row.hash);
   if (rows_.size() <= kFewRows) return rows_.back();
   const size_t first = rows_.size() == kFewRows + 1 ? 0 : rows_.size() - 1;
   for (size_t i = first; i < rows_.size(); ++i) by_key_.Add(rows_[i].hash, i);
@@ -102,11 +97,12 @@ const SoughtRow& MetRows::Add(const SoughtRow& row) {
 
 void MetRows::Clear() {
   by_key_.Clear();
+  seen_.Clear();
   Empty(rows_);
   if (arena_.bytes() > 0) arena_.Clear();
 }
 
-PendingWrite* WriteSet::Find(uint32_t table, uint64_t hash, std::span<const std::byte> key) {
+PendingWrite* WriteSet::FindSeen(uint32_t table, uint64_t hash, std::span<const std::byte> key) {
   const auto same = [&](size_t place) {
     const PendingWrite& write = writes_[place];
     return write.hash == hash && write.table == table && SameKey(write.row, key);
@@ -127,6 +123,7 @@ PendingWrite& WriteSet::Add(PendingWrite::Kind kind, uint32_t table, uint64_t ha
   write.table = table;
   write.hash = hash;
   write.row = row;
+  seen_.Add(hash);
   ++version_;
   inserts_ += kind == PendingWrite::Kind::kInsert ? 1 : 0;
   if (writes_.size() > kFewRows + 1) [[unlikely]] {
@@ -195,6 +192,7 @@ const PendingWrite* WriteSet::OfRecord(uint32_t table, uint64_t record) {
 void WriteSet::Clear() {
   by_key_.Clear();
   by_record_.Clear();
+  seen_.Clear();
   Empty(writes_);
   inserts_ = 0;
   ++version_;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -41,6 +42,7 @@ struct SoughtRow {
 /// One write of a transaction, on its way through the commit.
 struct PendingWrite {
   using Kind = RowWrite::Kind;
+  PendingWrite() {}  // without the zeroing of the implicit one
   Kind kind = Kind::kUpdate;
   uint32_t table = 0;
   uint64_t record = 0;
@@ -62,6 +64,19 @@ struct PendingWrite {
   uint64_t* version() const { return reinterpret_cast<uint64_t*>(row) - 1; }
   /// The write makes no version: its record is only locked.
   bool only_locks() const { return kind == Kind::kLock; }
+};
+
+/// Tells fast, and nearly always, that a hash is not among a few.
+class SeenHashes {
+ public:
+  void Add(uint64_t hash) { bits_ |= BitOf(hash); }
+  bool MayHave(uint64_t hash) const { return (bits_ & BitOf(hash)) != 0; }
+  void Clear() { bits_ = 0; }
+
+ private:
+  static uint64_t BitOf(uint64_t hash) { return uint64_t{1} << (hash >> 58); }
+
+  uint64_t bits_ = 0;
 };
 
 /// Maps hashes to places in a vector; several may share one. Open addressing, a power of two of cells.
@@ -112,9 +127,16 @@ class RowArena {
 class MetRows {
  public:
   size_t size() const { return rows_.size(); }
-  const SoughtRow* Find(uint32_t table, uint64_t hash, std::span<const std::byte> key) const;
+  const SoughtRow* Find(uint32_t table, uint64_t hash, std::span<const std::byte> key) const {
+    return seen_.MayHave(hash) ? FindSeen(table, hash, key) : nullptr;
+  }
   /// The row with this number, if it has the key.
-  const SoughtRow* Find(uint32_t number, uint32_t table, std::span<const std::byte> key) const;
+  const SoughtRow* Find(uint32_t number, uint32_t table, std::span<const std::byte> key) const {
+    if (number >= rows_.size()) return nullptr;
+    const SoughtRow& row = rows_[number];
+    const bool same = row.table == table && std::memcmp(row.row, key.data(), key.size()) == 0;
+    return same ? &row : nullptr;
+  }
   uint32_t NumberOf(const SoughtRow& met) const { return static_cast<uint32_t>(&met - rows_.data()); }
   const SoughtRow& Add(const SoughtRow& row);
   /// Moves the rows from `first` on, of `row_bytes` by table, out of the memory that they were READ into.
@@ -129,7 +151,10 @@ class MetRows {
   void Clear();
 
  private:
+  const SoughtRow* FindSeen(uint32_t table, uint64_t hash, std::span<const std::byte> key) const;
+
   std::vector<SoughtRow> rows_;
+  SeenHashes seen_;
   PlaceTable by_key_;  // of all rows, if there are many
   RowArena arena_;
 };
@@ -151,7 +176,9 @@ class WriteSet {
   const PendingWrite& operator[](size_t place) const { return writes_[place]; }
   PendingWrite& back() { return writes_.back(); }
 
-  PendingWrite* Find(uint32_t table, uint64_t hash, std::span<const std::byte> key);
+  PendingWrite* Find(uint32_t table, uint64_t hash, std::span<const std::byte> key) {
+    return seen_.MayHave(hash) ? FindSeen(table, hash, key) : nullptr;
+  }
   /// Adds a write for a row that has none yet; the row begins with its key. Invalidates the addresses of
   /// other writes.
   PendingWrite& Add(PendingWrite::Kind kind, uint32_t table, uint64_t hash, std::byte* row);
@@ -185,9 +212,11 @@ class WriteSet {
     size_t row_bytes = 0;
   };
   static uint64_t RecordHash(uint32_t table, uint64_t record) { return record << 12 ^ table; }
+  PendingWrite* FindSeen(uint32_t table, uint64_t hash, std::span<const std::byte> key);
   void FillByKey();
 
   std::vector<PendingWrite> writes_;
+  SeenHashes seen_;  // those of withdrawn or rolled back writes, too
   size_t inserts_ = 0;
   uint64_t version_ = 0;
   std::vector<Change> changes_;
