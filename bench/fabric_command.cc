@@ -206,16 +206,16 @@ std::vector<std::string> ChartsOf(const Json& rows) {
                                       .series = "operation",
                                       .x = "bytes",
                                       .y = "p50_us",
-                                      .x_label = "bytes",
+                                      .x_label = "size",
                                       .y_label = "µs"});
   LinePlot rate = PlotRows(many, {.title = absl::StrCat("Throughput with ", most, " in flight"),
                                   .series = "operation",
                                   .x = "bytes",
                                   .y = "gib_per_second",
-                                  .x_label = "bytes",
+                                  .x_label = "size",
                                   .y_label = "GiB/s"});
   latency.paper = {{"read", kFigure2, 8, 2}, {"write", kFigure2, 8, 1}, {"send", kFigure2, 8, 1}};
-  latency.log_x = latency.log_y = rate.log_x = rate.log_y = true;
+  latency.x_sizes = latency.log_y = rate.x_sizes = rate.log_y = true;
   return {SvgOf(latency), SvgOf(rate)};
 }
 

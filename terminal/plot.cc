@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "terminal/text_width.h"
+#include "terminal/units.h"
 
 namespace nam {
 namespace {
@@ -33,6 +34,10 @@ std::string Short(double number) {
     number /= 1e3, unit = " k";
   }
   return absl::StrFormat("%.4g%s", number, unit);
+}
+
+std::string ShortX(const LinePlot& plot, double x) {
+  return plot.x_sizes ? FormatBytes(static_cast<uint64_t>(x)) : absl::StrCat(Short(x), " ", plot.x_label);
 }
 
 /// Maps values to positions on an axis, and lists the labelled values.
@@ -248,7 +253,7 @@ std::string Picture(const std::string& title, const Legend& legend, const std::s
 
 /// False for what has no place on a logarithmic axis.
 bool Fits(const LinePlot& plot, double x, double y) {
-  return (!plot.log_x || x > 0) && (!plot.log_y || y > 0);
+  return (!plot.x_sizes || x > 0) && (!plot.log_y || y > 0);
 }
 
 std::string Curve(const LinePlot::Series& series, size_t number, const LinePlot& plot, const Scale& x_scale,
@@ -259,8 +264,7 @@ std::string Curve(const LinePlot::Series& series, size_t number, const LinePlot&
     const double at_x = X(x_scale.Place(point.x)), at_y = Y(y_scale.Place(point.y));
     absl::StrAppend(&path, path.empty() ? "M" : "L", absl::StrFormat("%.1f %.1f", at_x, at_y));
     if (series.dashed) continue;
-    std::string says =
-        absl::StrCat(series.name, ": ", Short(point.y), " at ", Short(point.x), " ", plot.x_label);
+    std::string says = absl::StrCat(series.name, ": ", Short(point.y), " at ", ShortX(plot, point.x));
     if (point.spread.has_value()) {
       absl::StrAppend(&says, "; runs from ", Short(point.spread->least), " to ",
                       Short(point.spread->greatest));
@@ -291,7 +295,7 @@ std::string PaperPoints(const LinePlot& plot, const Scale& x_scale, const Scale&
     std::string says = absl::StrCat("the paper, ", point.series, ": ", Short(point.y));
     const double y = Y(y_scale.Place(point.y));
     if (point.x.has_value()) {
-      absl::StrAppend(&says, " at ", Short(*point.x), " ", plot.x_label, " (", point.source, ")");
+      absl::StrAppend(&says, " at ", ShortX(plot, *point.x), " (", point.source, ")");
       svg += Cross(X(x_scale.Place(*point.x)), y, color, says);
     } else {
       absl::StrAppend(&says, " (", point.source, ")");
@@ -354,12 +358,13 @@ std::string SvgOf(const LinePlot& plot) {
     if (NumberOf(plot, point.series).has_value()) add(point.x.value_or(xs.high), point.y);
   }
   const Scale x_scale =
-      plot.log_x ? Scale::Powers(xs.low, xs.high) : Scale::Linear(std::min(xs.low, 0.0), xs.high);
+      plot.x_sizes ? Scale::Powers(xs.low, xs.high) : Scale::Linear(std::min(xs.low, 0.0), xs.high);
   const Scale y_scale = plot.log_y ? Scale::Log(ys.low, ys.high) : Scale::FromZero(ys.high);
   std::string svg = YAxis(y_scale, plot.y_label);
   for (const double tick : x_scale.ticks()) {
     const double x = X(x_scale.Place(tick));
-    svg += Line(x, Y(0), x, Y(0) + 5, "axis") + Text(x, Y(0) + 18, "middle", Short(tick));
+    svg += Line(x, Y(0), x, Y(0) + 5, "axis") +
+           Text(x, Y(0) + 18, "middle", plot.x_sizes ? ShortX(plot, tick) : Short(tick));
   }
   svg += Text(kLeft + kPlotWidth / 2, kHeight - 10, "middle", plot.x_label, kPlotWidth);
   for (size_t i = 0; i < plot.series.size(); ++i) svg += Curve(plot.series[i], i, plot, x_scale, y_scale);

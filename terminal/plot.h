@@ -44,8 +44,8 @@ struct LinePlot {
   std::string y_label;
   std::vector<Series> series;          // at most kPlotSeriesMax
   std::vector<PaperPoint> paper = {};  // of series that there are not: left out
-  bool log_x = false;                  // values above 0 only
-  bool log_y = false;                  // the same
+  bool x_sizes = false;                // x are bytes above 0, evenly spaced by powers of 2
+  bool log_y = false;                  // values above 0 only
 };
 
 /// The report's columns that make a plot.

@@ -160,15 +160,17 @@ TEST(Plot, ThePapersPointsLieOverTheCurves) {
   EXPECT_THAT(svg, HasSubstr(">100<")) << "the axis reaches to the paper's point";
 }
 
-TEST(Plot, PowersOfTwoAreEvenlySpaced) {
+TEST(Plot, SizesAreEvenlySpacedByPowersOfTwo) {
   LinePlot plot{.title = "t",
-                .x_label = "bytes",
+                .x_label = "size",
                 .series = {{.name = "read", .points = {{8, 1}, {2048, 2}, {1 << 20, 9}}}},
-                .log_x = true};
+                .x_sizes = true};
   const std::string svg = SvgOf(plot);
   ExpectWellFormed(svg);
-  EXPECT_THAT(svg, HasSubstr(">8<"));
-  EXPECT_THAT(svg, HasSubstr(">512<"));
+  EXPECT_THAT(svg, HasSubstr(">8 B<"));
+  EXPECT_THAT(svg, HasSubstr(">512 B<"));
+  EXPECT_THAT(svg, HasSubstr(">32 KiB<"));
+  EXPECT_THAT(svg, HasSubstr("read: 2 at 2 KiB<"));
 }
 
 TEST(Plot, LongTitlesAndAxesAreNotCutOff) {
