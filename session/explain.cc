@@ -350,6 +350,7 @@ class Lines {
     if (actual->each_server && actual->most != actual->rows)
       absl::StrAppend(&rows, " to ", Grouped(actual->most));
     if (actual->of.has_value()) absl::StrAppend(&rows, " of ", Grouped(*actual->of));
+    if (actual->with_lookups) absl::StrAppend(&rows, " with its look-ups");
     return absl::StrCat(" (actual ", rows, actual->each_server ? " on each server)" : ")");
   }
 

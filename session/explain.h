@@ -57,6 +57,7 @@ struct ActualRows {
   bool each_server = false;    // every server does all of the work, so servers are not added
   uint64_t most = 0;           // then: the most on one server
   std::optional<uint64_t> of;  // for a scan's own look-ups: rows looked up
+  bool with_lookups = false;   // of a scan: what its own look-ups, too, have left
 };
 
 /// A query's plan, and with ANALYZE its run.
@@ -102,6 +103,7 @@ struct ExplainedQuery {
   double StageMs(uint32_t stage) const;
   bool OfSession(uint32_t pipeline) const { return plan.pipelines[pipeline].stage >= stages.size(); }
   std::optional<ActualRows> OfServers(uint32_t pipeline, size_t node) const;
+  ActualRows WithLookups(uint32_t pipeline, const ActualRows& scan) const;
   std::optional<ActualRows> LeftBySink(uint32_t pipeline) const;
 };
 

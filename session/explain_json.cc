@@ -160,6 +160,7 @@ class Document {
         out["rows_of"] = "each server";
       }
       if (actual->of.has_value()) out["rows_looked_up"] = *actual->of;
+      if (actual->with_lookups) out["rows_with_lookups"] = true;
     }
     out["estimated_ms"] = costs[node].has_value() ? Json(*costs[node]) : Json(nullptr);
     return out;

@@ -85,7 +85,25 @@ std::optional<ActualRows> ExplainedQuery::OfServers(uint32_t pipeline, size_t no
     }
     if (of > 0) all->of = shared ? all->of.value_or(0) + of : std::max(all->of.value_or(0), of);
   }
+  if (node == 0 && all.has_value()) return WithLookups(pipeline, *all);
   return all;
+}
+
+/// A scan that finds it cheaper looks keys up before it has tested all conditions. What its conditions drop
+/// by themselves is then unknown, so its rows are those that leave it.
+ActualRows ExplainedQuery::WithLookups(uint32_t pipeline, const ActualRows& scan) const {
+  std::optional<uint64_t> first;
+  ActualRows left = scan;
+  for (size_t node = 1; node < SinkOf(pipeline); ++node) {
+    const std::optional<ActualRows> step = OfServers(pipeline, node);
+    if (!step.has_value() || !step->of.has_value()) break;
+    if (!first.has_value()) first = step->of;
+    left = *step;
+  }
+  if (!first.has_value() || *first == (scan.each_server ? scan.most : scan.rows)) return scan;
+  left.of.reset();
+  left.with_lookups = true;
+  return left;
 }
 
 /// As many as come in, or as their reader has counted.
