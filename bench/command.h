@@ -67,7 +67,6 @@ struct Report {
   Json summary = Json::object();  // arrays of rows in it are tables of their own
   std::string remarks;            // lines below the table
   std::vector<std::string> charts = {};
-  ComparedFigures compared = {};
   bool correct = true;  // false: an answer is wrong
 };
 
@@ -110,8 +109,7 @@ class Command {
   /// What the frame does with a report; which of its options a command has, the command says.
   struct Output {
     std::string format = "table";
-    std::string html;     // a page with the charts
-    std::string compare;  // an older report of --format=json
+    std::string html;  // a page with the charts
   };
 
   Command(std::string name, std::string help) : name_(std::move(name)), help_(std::move(help)) {}
@@ -121,7 +119,6 @@ class Command {
 
   virtual std::vector<Option> Options() = 0;
   virtual bool has_charts() const { return false; }
-  virtual bool compares() const { return false; }
   /// True in virtual time, which other load on the host does not disturb.
   virtual bool simulated() const { return false; }
   /// Completes options that were left open. INVALID_ARGUMENT and other errors are the user's.

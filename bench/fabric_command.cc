@@ -251,9 +251,7 @@ class FabricBench final : public TestbedCommand {
                          Measurement(testbed, run, repeat(), round_ns()).Measure(grid_));
     Report report{.config = {{"span_bytes", testbed.server().address().region_bytes}},
                   .rows = FabricRows(measurements),
-                  .summary = FabricSummary(measurements),
-                  .compared = {.settings = {"operation", "bytes", "in_flight", "threads"},
-                               .figures = {"operations_per_second", "over_limit"}}};
+                  .summary = FabricSummary(measurements)};
     report.charts = ChartsOf(report.rows);
     if (!measurements.limit.empty()) {
       report.config["limit"] = measurements.limit;

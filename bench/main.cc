@@ -37,8 +37,6 @@ class BenchCommandLine final : public CommandLine {
       std::visit([&](const auto& target) { AddOption(app, option, target); }, option.target);
     if (command.has_charts())
       Add(app, "--html", command.output().html, "write a page with the plots", "FILE");
-    if (command.compares())
-      Add(app, "--compare", command.output().compare, "an older report of --format=json", "FILE");
     AddFormat(app, command.output().format);
   }
 

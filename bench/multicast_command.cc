@@ -149,8 +149,7 @@ class Multicast final : public StreamCommand {
   Report ReportOf(const std::vector<ReceiverFigures>& figures) const {
     Report report{
         .config = {{"window", kWindow}, {"blocks", set_.chains.size() * kBlocksPerChain}},
-        .remarks = "Blocks per second of each receiver: the mean of all, and medians of the rounds.\n",
-        .compared = {.settings = {"way", "receivers"}, .figures = {"blocks_per_second"}}};
+        .remarks = "Blocks per second of each receiver: the mean of all, and medians of the rounds.\n"};
     const auto rate_of = [&](uint32_t receivers, bool multicast) -> std::optional<double> {
       for (const ReceiverFigures& each : figures)
         if (each.receivers == receivers && each.multicast == multicast) return Median(each.rates);

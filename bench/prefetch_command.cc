@@ -91,8 +91,7 @@ class Prefetch final : public StreamCommand {
   }
 
   Report ReportOf(const std::vector<WindowFigures>& figures) const {
-    Report report{.remarks = "Medians; every block's integers are summed up.\n",
-                  .compared = {.settings = {"blocks", "window"}, .figures = {"blocks_per_second"}}};
+    Report report{.remarks = "Medians; every block's integers are summed up.\n"};
     const auto rate_of = [&](uint32_t window, bool in_place) -> std::optional<double> {
       for (const WindowFigures& each : figures)
         if (each.window == window && each.in_place == in_place) return Median(each.rates);

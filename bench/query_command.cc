@@ -55,7 +55,6 @@ class QueryBench final : public Command {
     return options;
   }
   bool has_charts() const override { return true; }
-  bool compares() const override { return true; }
   absl::Status Check() override {
     QueryParameters parameters{.scale_factor = scale_factor_};
     if (parameters_seed_ != 0) parameters.seed = parameters_seed_;
@@ -110,8 +109,7 @@ class QueryBench final : public Command {
                   .summary = QuerySummary(work.queries()),
                   .remarks = absl::StrCat("Medians in milliseconds; ratios above 1 are in our favour. ",
                                           threads_, " threads on each side.\n"),
-                  .charts = {TimeChart("Time of each query", work.queries())},
-                  .compared = ComparedQueryTimes()};
+                  .charts = {TimeChart("Time of each query", work.queries())}};
     report.summary[absl::StrCat("load_", benchmark_.largest_table, "_rows_per_second")] =
         static_cast<int64_t>(work.load_rows_per_second());
     report.correct = AllEqual(work.queries());

@@ -54,11 +54,4 @@ Json QuerySummary(const std::vector<CaseFigures>& queries) {
   return summary;
 }
 
-ComparedFigures ComparedQueryTimes() {
-  ComparedFigures compared{.settings = {"query"}, .figures = {}, .times = true};
-  for (const char* contender : {kInPlace, kCopy, kDuckDb, kRead})
-    compared.figures.push_back(absl::StrCat(contender, "_median_ms"));
-  return compared;
-}
-
 }  // namespace nam::bench

@@ -18,6 +18,5 @@ inline constexpr char kRead[] = "read";  // READs only the bytes of `copy`: see 
 Json QueryRows(const std::vector<CaseFigures>& queries);
 /// Numbers of queries and of those with equal rows; geometric means and least of the ratios.
 Json QuerySummary(const std::vector<CaseFigures>& queries);
-ComparedFigures ComparedQueryTimes();
 
 }  // namespace nam::bench
