@@ -12,9 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "bench/bench_server.h"
 #include "bench/fabric_lane.h"
 #include "bench/report.h"
-#include "bench/server_end.h"
 #include "storage/channel.h"
 
 namespace nam::bench {
@@ -190,7 +190,7 @@ class Calibration {
 
   absl::Status MeasureSends(const char* doing, double FabricConstants::*constant, fabric::Fabric& fabric) {
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<BenchServer> server,
-                         BenchServer::Start(fabric, {.region_bytes = kLeastSlabBytes}));
+                         BenchServer::Start(fabric, kLeastSlabBytes, "127.0.0.1"));
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<Lane> lane,
                          Lane::Open(fabric, server->address(), kInFlight * kLargeBytes + 4096, 1));
     const FabricCase send{.operation = Operation::kSend,

@@ -52,7 +52,7 @@ class Measurement {
       : testbed_(testbed), run_(run), repeat_(repeat), round_ns_(round_ns) {}
 
   absl::StatusOr<FabricMeasurements> Measure(const FabricGrid& grid) {
-    const ServerAddress& server = testbed_.server().address();
+    const ServerAddress& server = testbed_.server_address();
     for (uint32_t i = 0; i < grid.threads.back(); ++i) {
       NAM_ASSIGN_OR_RETURN(lanes_.emplace_back(),
                            Lane::Open(testbed_.client(), server, BufferBytes(grid), uint64_t{i} << 40));
@@ -249,7 +249,7 @@ class FabricBench final : public TestbedCommand {
   absl::StatusOr<Report> MeasureOn(Testbed& testbed, Run& run) override {
     NAM_ASSIGN_OR_RETURN(const FabricMeasurements measurements,
                          Measurement(testbed, run, repeat(), round_ns()).Measure(grid_));
-    Report report{.config = {{"span_bytes", testbed.server().address().region_bytes}},
+    Report report{.config = {{"span_bytes", testbed.server_address().region_bytes}},
                   .rows = FabricRows(measurements),
                   .summary = FabricSummary(measurements)};
     report.charts = ChartsOf(report.rows);

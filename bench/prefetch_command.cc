@@ -36,10 +36,10 @@ class Prefetch final : public StreamCommand {
 
  private:
   absl::StatusOr<Report> MeasureOn(Testbed& testbed, Run& run) override {
-    OneServer directory(testbed.server().address());
+    OneServer directory(testbed.server_address());
     NAM_ASSIGN_OR_RETURN(const Channels channels, OpenChannels(testbed.client(), directory, threads()));
     NAM_ASSIGN_OR_RETURN(set_,
-                         WriteChains(*channels.front(), testbed.server().address(), block_bytes(), kChains));
+                         WriteChains(*channels.front(), testbed.server_address(), block_bytes(), kChains));
     std::vector<WindowFigures> figures;
     for (const uint32_t window : windows_) figures.push_back({.window = window});
     if (testbed.client().capabilities().in_place) {

@@ -42,8 +42,6 @@ absl::Status TestbedCommand::Check() {
 }
 
 absl::StatusOr<Report> TestbedCommand::Measure(Run& run) {
-  NAM_ASSIGN_OR_RETURN(const std::string directory, run.Directory());
-  testbed_.log_file = directory + "/server.log";
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<Testbed> testbed, Testbed::Open(testbed_));
   return MeasureOn(*testbed, run);
 }
