@@ -245,8 +245,7 @@ Report AlgorithmCommand::ReportOf(const AlgorithmWork& work, Json config) {
                                      repeat_, fabric_, threads_, compute_servers_, memory_servers_);
   for (const AlgorithmWork::Skipped& each : work.skipped()) {
     skipped[each.algorithm] = each.why;
-    absl::StrAppend(&report.remarks, "Left out: ", each.algorithm, ", as this engine refuses it: ", each.why,
-                    ".\n");
+    absl::StrAppend(&report.remarks, "Left out: ", each.algorithm, ": ", each.why, ".\n");
   }
   for (const std::string& remark : remarks_) absl::StrAppend(&report.remarks, remark, "\n");
   return report;

@@ -43,7 +43,7 @@ class Calibrate final : public Command {
                                  }};
     NAM_ASSIGN_OR_RETURN(catalog::FabricConstants after, MeasureFabricConstants(attachment, before, how));
     if (!no_rows_) {
-      NAM_ASSIGN_OR_RETURN(after, FitRowConstants(attachment, after, {.calibration = how}));
+      NAM_ASSIGN_OR_RETURN(after, FitRowConstants(attachment, after, how));
     }
     if (!dry_run_)
       NAM_RETURN_IF_ERROR(attachment.catalog().Calibrate(catalog::ToProto(cluster.fabric(), after)));

@@ -139,7 +139,7 @@ class Calibration {
   /// Stores the median of several rounds.
   absl::Status Measure(const char* doing, double FabricConstants::*constant,
                        const std::function<absl::StatusOr<double>()>& measure) {
-    if (options_.proceed && !options_.proceed(doing)) return absl::CancelledError("interrupted");
+    if (!options_.proceed(doing)) return absl::CancelledError("interrupted");
     std::vector<double> values;
     for (int round = 0; round < std::max(1, options_.rounds); ++round) {
       NAM_ASSIGN_OR_RETURN(values.emplace_back(), measure());

@@ -12,7 +12,10 @@ namespace nam::bench {
 struct CalibrationOptions {
   int rounds = 5;  // per measurement; the median counts
   /// Called before each measurement; false ends the work with CANCELLED.
-  std::function<bool(const std::string& doing)> proceed;
+  std::function<bool(const std::string& doing)> proceed = [](const std::string&) { return true; };
+  /// Rows of each of two large tables: enough that the one-time cost of a stage hardly counts. Fewer if the
+  /// cluster lacks memory.
+  uint64_t rows = uint64_t{4} << 20;
 };
 
 /// Measures the costs of transfers and accesses from this host: READs and WRITEs of scratch memory of the

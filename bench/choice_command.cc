@@ -111,8 +111,7 @@ class Choice final : public Command {
     for (size_t i = 0; i < points.size(); ++i) results.push_back(ResultOf(points[i], work.cases()[i]));
     for (const AlgorithmWork::Skipped& each : work.skipped()) {
       report.config["skipped"][each.algorithm] = each.why;
-      absl::StrAppend(&report.remarks, "Left out: ", each.algorithm,
-                      ", as this engine refuses it: ", each.why, ".\n");
+      absl::StrAppend(&report.remarks, "Left out: ", each.algorithm, ": ", each.why, ".\n");
     }
     return absl::OkStatus();
   }
@@ -121,7 +120,7 @@ class Choice final : public Command {
     const CalibrationOptions how{
         .proceed = [&](const std::string& doing) { return run.Proceed(absl::StrCat("measuring ", doing)); }};
     NAM_ASSIGN_OR_RETURN(catalog::FabricConstants constants, MeasureFabricConstants(attachment, {}, how));
-    NAM_ASSIGN_OR_RETURN(constants, FitRowConstants(attachment, constants, {.calibration = how}));
+    NAM_ASSIGN_OR_RETURN(constants, FitRowConstants(attachment, constants, how));
     NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
     run.progress().Clear();
     return attachment.catalog().Calibrate(catalog::ToProto(cluster.fabric(), constants));

@@ -5,19 +5,12 @@
 
 namespace nam::bench {
 
-struct RowCalibrationOptions {
-  CalibrationOptions calibration;
-  /// Rows of each of two large tables: enough that the one-time cost of a stage hardly counts. Fewer if the
-  /// cluster lacks memory.
-  uint64_t rows = uint64_t{4} << 20;
-};
-
 /// Measures the costs of stages, parts, rows and groups on the cluster's compute servers, beyond the bytes
-/// and accesses in `measured`. Loads three tables, joins and groups them with forced algorithms, and fits
+/// and accesses in `measured`. Makes tables, joins and groups them with forced algorithms, and fits
 /// each constant so that the cost model's estimate of one query is right. Drops the tables again.
 absl::StatusOr<catalog::FabricConstants> FitRowConstants(catalog::Attachment& attachment,
                                                          const catalog::FabricConstants& measured,
-                                                         const RowCalibrationOptions& options);
+                                                         const CalibrationOptions& options);
 
 /// The value of a constant at which an estimate equals `actual`, as estimates are linear in each constant.
 /// Clipped to the constant's range; the old value if the estimate does not depend on it.
