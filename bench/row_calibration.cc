@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "bench/report.h"
 #include "optimizer/join_cost.h"
+#include "partitioner/loader.h"
 #include "session/result_collector.h"
 #include "session/session.h"
 #include "terminal/json_report.h"
@@ -49,34 +50,53 @@ const catalog::FabricConstant& ConstantOf(double FabricConstants::*field) {
 class Tables {
  public:
   Tables(catalog::Attachment& attachment, uint64_t rows)
-      : catalog_(attachment.catalog()),
+      : attachment_(attachment),
         prefix_(absl::StrCat("nam_calibrate_", attachment.member().value(), "_")),
         rows_(rows) {}
   ~Tables() {
-    for (const std::string& name : made_) catalog_.DropTable(name).IgnoreError();
+    for (const std::string& name : loaded_) attachment_.catalog().DropTable(name).IgnoreError();
   }
-  absl::Status Make(session::Session& session) {
+  absl::Status Load() {
     const uint64_t medium = std::min(rows_, kMediumRows);
     for (const auto& [name, rows] :
          {std::pair("large", rows_), std::pair("other", rows_), std::pair("medium", medium),
-          std::pair("middle", medium), std::pair("small", kSmallRows), std::pair("tiny", kSmallRows)}) {
-      const std::string numbers =
-          absl::StrCat("select i * ", kShuffle, " % ", rows, " as d from generate_series(0::bigint, ",
-                       rows - 1, ") as s (i)");
-      const std::string make = absl::StrCat("create table ", Name(name), " as select d * ", kSpread,
-                                            " as k, d, d % ", kGroups, " as g from (", numbers, ") as n");
-      NAM_RETURN_IF_ERROR(session.Execute(make).status());
-      made_.push_back(Name(name));
-    }
+          std::pair("middle", medium), std::pair("small", kSmallRows), std::pair("tiny", kSmallRows)})
+      NAM_RETURN_IF_ERROR(LoadOne(name, rows));
     return absl::OkStatus();
   }
   std::string Name(const std::string& table) const { return prefix_ + table; }
 
  private:
-  catalog::Client& catalog_;
+  absl::Status LoadOne(const std::string& name, uint64_t rows) {
+    const partitioner::TableSchema schema{
+        .name = Name(name),
+        .columns = {{"k", Type::Integer()}, {"d", Type::Integer()}, {"g", Type::Integer()}},
+        .partitioning = {},
+        .sort_column = ""};
+    NAM_ASSIGN_OR_RETURN(const auto loader, partitioner::BeginLoad(attachment_, schema, {}));
+    constexpr uint64_t kBatchRows = 8'192;
+    partitioner::ColumnBatch batch(3);
+    for (uint64_t first = 0; first < rows; first += kBatchRows) {
+      batch.Clear();
+      const uint64_t end = std::min(rows, first + kBatchRows);
+      for (uint64_t i = first; i < end; ++i) {
+        const auto place = static_cast<int64_t>(i * kShuffle % rows);
+        batch.column(0).numbers.push_back(place * kSpread);
+        batch.column(1).numbers.push_back(place);
+        batch.column(2).numbers.push_back(place % kGroups);
+      }
+      batch.set_rows(end - first);
+      NAM_RETURN_IF_ERROR(loader->Append(batch));
+    }
+    NAM_RETURN_IF_ERROR(loader->Commit().status());
+    loaded_.push_back(schema.name);
+    return absl::OkStatus();
+  }
+
+  catalog::Attachment& attachment_;
   const std::string prefix_;
   const uint64_t rows_;
-  std::vector<std::string> made_;
+  std::vector<std::string> loaded_;
 };
 
 class RowCalibration {
@@ -90,7 +110,7 @@ class RowCalibration {
   absl::StatusOr<FabricConstants> Run() {
     NAM_RETURN_IF_ERROR(LookAtCluster());
     NAM_ASSIGN_OR_RETURN(session_, session::Session::Open(attachment_));
-    NAM_RETURN_IF_ERROR(tables_.Make(*session_));
+    NAM_RETURN_IF_ERROR(tables_.Load());
     const auto large = static_cast<double>(options_.rows);
     const auto medium = std::min(large, static_cast<double>(kMediumRows));
     const auto small = static_cast<double>(kSmallRows);

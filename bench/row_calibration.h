@@ -6,7 +6,7 @@
 namespace nam::bench {
 
 /// Measures the costs of stages, parts, rows and groups on the cluster's compute servers, beyond the bytes
-/// and accesses in `measured`. Makes tables, joins and groups them with forced algorithms, and fits
+/// and accesses in `measured`. Loads tables, joins and groups them with forced algorithms, and fits
 /// each constant so that the cost model's estimate of one query is right. Drops the tables again.
 absl::StatusOr<catalog::FabricConstants> FitRowConstants(catalog::Attachment& attachment,
                                                          const catalog::FabricConstants& measured,
