@@ -24,7 +24,7 @@ class Calibrate final : public Command {
         Option::Place("--tls-ca", &cluster_.tls.authority, "FILE", "certificates of the cluster's authority"),
         Option::Place("--state-dir", &cluster_.state_dir, "DIR", "the local cluster's directory"),
         Option::Place("--rdma", &cluster_.rdma, "DEVICE[:PORT][,gid=N]", "verbs: the device"),
-        {"--rounds", &rounds_, "rounds per measurement; the median counts", {{1, 1'000}}},
+        Option::Within("--rounds", &rounds_, 1, 1'000, "rounds per measurement; the median counts"),
         {"--no-rows", &no_rows_, "skip joins and groups, which need temporary tables"},
         {"--dry-run", &dry_run_, "measure without changing the catalog"}};
   }

@@ -38,19 +38,20 @@ class Choice final : public Command {
   Choice() : Command("choice", "the optimizer's choice compared to each algorithm, for random joins") {}
 
   std::vector<Option> Options() override {
-    return {{"--points", &points_wanted_, "number of random joins", {{1, 10'000}}},
-            {"--seed", &seed_, "other points, and other data"},
-            {"--tuples-min", &tuples_min_, "minimum per relation: 64K, 1M or 1000"},
-            {"--tuples-max", &tuples_max_, "maximum per relation"},
-            Option::OneOf("--fabrics", &fabrics_, {"shm", "tcp", "verbs"},
-                          "fabrics, in turn: shm, tcp, verbs (shm,tcp)"),
-            Option::OneOf("--algorithms", &algorithm_names_, NamesOf(ForcedJoins()),
-                          "in addition to auto (pipelined,rrj,rdma_ghj,ghj,ghj_bloom)"),
-            {"--memory-servers", &memory_servers_, "number of memory servers"},
-            {"--compute-servers", &compute_servers_, "number of compute servers"},
-            {"--threads", &threads_, "total of all compute servers; 0: one per processor", {{0, 256}}},
-            {"--repeat", &repeat_, "rounds after a warm-up; figures are medians in ms", {{1, 1'000}}},
-            {"--no-calibration", &no_calibration_, "plan with default constants instead of this machine's"}};
+    return {
+        Option::Within("--points", &points_wanted_, 1, 10'000, "number of random joins"),
+        {"--seed", &seed_, "other points, and other data"},
+        {"--tuples-min", &tuples_min_, "minimum per relation: 64K, 1M or 1000"},
+        {"--tuples-max", &tuples_max_, "maximum per relation"},
+        Option::OneOf("--fabrics", &fabrics_, {"shm", "tcp", "verbs"},
+                      "fabrics, in turn: shm, tcp, verbs (shm,tcp)"),
+        Option::OneOf("--algorithms", &algorithm_names_, NamesOf(ForcedJoins()),
+                      "in addition to auto (pipelined,rrj,rdma_ghj,ghj,ghj_bloom)"),
+        {"--memory-servers", &memory_servers_, "number of memory servers"},
+        {"--compute-servers", &compute_servers_, "number of compute servers"},
+        Option::Within("--threads", &threads_, 0, 256, "total of all compute servers; 0: one per processor"),
+        Option::Within("--repeat", &repeat_, 1, 1'000, "rounds after a warm-up; figures are medians in ms"),
+        {"--no-calibration", &no_calibration_, "plan with default constants instead of this machine's"}};
   }
 
   absl::Status Check() override {

@@ -99,18 +99,9 @@ absl::StatusOr<OutputFormat> CheckAll(Command& command) {
 }
 
 void PrintTables(const Report& report, OutputFormat format) {
-  const auto print = [&](const Json& rows) {
-    std::cout << Render(TableOf(WithoutArrays(rows)), {.format = format, .footer = false});
-  };
-  print(report.rows);
+  std::cout << Render(TableOf(WithoutArrays(report.rows)), {.format = format, .footer = false});
   if (format != OutputFormat::kTable) return;
-  for (const auto& [name, value] : report.summary.items()) {
-    if (value.is_array()) {
-      print(value);
-    } else {
-      std::cout << name << ": " << value << "\n";
-    }
-  }
+  for (const auto& [name, value] : report.summary.items()) std::cout << name << ": " << value << "\n";
   const Json host = HostJson();
   std::cout << report.remarks
             << absl::StrFormat("host: %d x %s\n", host.value("processors", 0),

@@ -25,9 +25,8 @@
 /// rest:
 ///
 ///     options: table ─▶ command line, ranges ─▶ Check ─▶ Measure ─▶ Report ─▶ table, CSV, JSON, HTML
-///                                                 │          └─ Run: progress, Ctrl-C, folder, private
-///                                                 cluster └─ what is left open, and what depends on other
-///                                                 options
+///                                                 │         └─ Run: progress, Ctrl-C, folder, cluster
+///                                                 └─ what is left open, and depends on other options
 namespace nam::bench {
 
 /// A row of a command's table of options.
@@ -49,6 +48,9 @@ struct Option {
   std::vector<std::string> words = {};  // the only ones, if any
   std::string value_name = {};          // `FILE`; of a place, which is not in the config
 
+  static Option Within(std::string name, Target target, double least, double most, std::string help) {
+    return {.name = std::move(name), .target = target, .help = std::move(help), .range = {{least, most}}};
+  }
   static Option OneOf(std::string name, Target target, std::vector<std::string> words, std::string help) {
     return {.name = std::move(name), .target = target, .help = std::move(help), .words = std::move(words)};
   }
@@ -64,8 +66,8 @@ struct Option {
 struct Report {
   Json config = Json::object();  // in addition to the options
   Json rows = Json::array();
-  Json summary = Json::object();  // arrays of rows in it are tables of their own
-  std::string remarks;            // lines below the table
+  Json summary = Json::object();
+  std::string remarks;  // lines below the table
   std::vector<std::string> charts = {};
   bool correct = true;  // false: an answer is wrong
 };

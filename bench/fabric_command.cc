@@ -227,18 +227,15 @@ class FabricBench final : public TestbedCommand {
   }
 
   std::vector<Option> Options() override {
-    return WithTestbed({Option::OneOf("--operations", &operations_, {"read", "write", "cas", "faa", "send"},
-                                      "only these (all)"),
-                        {"--sizes", &sizes_, "only these: 8 to 1MiB (8,512,2KiB,64KiB,1MiB)"},
-                        {"--in-flight",
-                         &in_flight_,
-                         "operations in flight per thread, 1 to 64 (1,10,16,64)",
-                         {{1, kInFlightMax}}},
-                        {"--threads", &threads_, "client threads, 1 to 64 (1)", {{1, kBenchThreadsMax}}},
-                        {"--span",
-                         Option::Bytes{&testbed_.region_bytes},
-                         "size of the server's memory in use",
-                         {{kBytesMax, kSpanBytesMost}}}});
+    return WithTestbed(
+        {Option::OneOf("--operations", &operations_, {"read", "write", "cas", "faa", "send"},
+                       "only these (all)"),
+         {"--sizes", &sizes_, "only these: 8 to 1MiB (8,512,2KiB,64KiB,1MiB)"},
+         Option::Within("--in-flight", &in_flight_, 1, kInFlightMax,
+                        "operations in flight per thread, 1 to 64 (1,10,16,64)"),
+         Option::Within("--threads", &threads_, 1, kBenchThreadsMax, "client threads, 1 to 64 (1)"),
+         Option::Within("--span", Option::Bytes{&testbed_.region_bytes}, kBytesMax, kSpanBytesMost,
+                        "size of the server's memory in use")});
   }
   absl::Status Check() override {
     NAM_ASSIGN_OR_RETURN(grid_, ParseGrid(operations_, sizes_, in_flight_, threads_));

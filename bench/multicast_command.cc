@@ -39,8 +39,8 @@ class Multicast final : public StreamCommand {
 
   std::vector<Option> Options() override {
     return WithStream(
-        {{"--receivers", &receiver_counts_, "only these: 1 to 16 (1,2,…,8)", {{1, kReceiversMax}}},
-         {"--blocks", &blocks_, "blocks for every receiver", {{kBlocksPerChain, kBlocksMax}}}});
+        {Option::Within("--receivers", &receiver_counts_, 1, kReceiversMax, "only these: 1 to 16 (1,2,…,8)"),
+         Option::Within("--blocks", &blocks_, kBlocksPerChain, kBlocksMax, "blocks for every receiver")});
   }
   absl::Status Check() override {
     NAM_RETURN_IF_ERROR(StreamCommand::Check());

@@ -26,7 +26,8 @@ class Prefetch final : public StreamCommand {
   Prefetch() : StreamCommand("prefetch", "the engine's block stream by the number of blocks in flight", 31) {}
 
   std::vector<Option> Options() override {
-    return WithStream({{"--windows", &windows_, "only these: 1 to 64 (1,2,3,5,10,20,64)", {{1, 64}}}});
+    return WithStream(
+        {Option::Within("--windows", &windows_, 1, 64, "only these: 1 to 64 (1,2,3,5,10,20,64)")});
   }
   absl::Status Check() override {
     NAM_RETURN_IF_ERROR(StreamCommand::Check());
