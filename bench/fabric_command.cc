@@ -84,19 +84,16 @@ class Measurement {
 
   absl::Status Round(FabricFigures& figures) {
     const FabricCase& wanted = figures.wanted;
-    NAM_ASSIGN_OR_RETURN(const double rate, SumOverLanes(testbed_.client(), lanes_, wanted.threads,
-                                                         [&](Lane& lane, size_t) -> absl::StatusOr<double> {
-                                                           return OurRate(lane, figures);
-                                                         }));
-    figures.rates.push_back(rate);
+    NAM_ASSIGN_OR_RETURN(
+        figures.rates.emplace_back(),
+        SumOverLanes(
+            testbed_.client(), lanes_, wanted.threads, [&](Lane& lane, size_t) -> absl::StatusOr<double> {
+              NAM_ASSIGN_OR_RETURN(const Lane::Outcome outcome, lane.Run(wanted, round_ns_, nullptr));
+              return static_cast<double>(outcome.operations) * 1e9 / static_cast<double>(outcome.elapsed_ns);
+            }));
     if (!bound_.has_value() || !bound_->covers(wanted.operation)) return absl::OkStatus();
     NAM_ASSIGN_OR_RETURN(figures.limit_rates.emplace_back(), bound_->rate(wanted, round_ns_));
     return absl::OkStatus();
-  }
-
-  absl::StatusOr<double> OurRate(Lane& lane, FabricFigures& figures) {
-    NAM_ASSIGN_OR_RETURN(const Lane::Outcome outcome, lane.Run(figures.wanted, round_ns_, nullptr));
-    return static_cast<double>(outcome.operations) * 1e9 / static_cast<double>(outcome.elapsed_ns);
   }
 
   absl::Status TakeLatencies(FabricFigures& figures) {
@@ -164,12 +161,6 @@ std::string SizeName(uint32_t bytes) {
   std::string text = FormatBytes(bytes);
   text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
   return text;
-}
-
-Json FabricRows(const FabricMeasurements& measurements) {
-  Json rows = Json::array();
-  for (const FabricFigures& figures : measurements.figures) rows.push_back(RowOf(figures));
-  return rows;
 }
 
 /// `read_64KiB_over_limit`, `cas_over_limit`, …: medians relative to the bound, with 16 in flight if
@@ -247,8 +238,8 @@ class FabricBench final : public TestbedCommand {
     NAM_ASSIGN_OR_RETURN(const FabricMeasurements measurements,
                          Measurement(testbed, run, repeat(), round_ns()).Measure(grid_));
     Report report{.config = {{"span_bytes", testbed.server_address().region_bytes}},
-                  .rows = FabricRows(measurements),
                   .summary = FabricSummary(measurements)};
+    for (const FabricFigures& figures : measurements.figures) report.rows.push_back(RowOf(figures));
     report.charts = ChartsOf(report.rows);
     if (!measurements.limit.empty()) {
       report.config["limit"] = measurements.limit;

@@ -2,11 +2,13 @@
 
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +20,8 @@
 namespace nam::bench {
 namespace {
 
+constexpr int kStartSecondsMax = 60, kEndSecondsMax = 10;  // of the server's process
+
 Json ToJson(const ServerAddress& address) {
   return {{"one_sided", address.one_sided},
           {"messages", address.messages},
@@ -26,7 +30,7 @@ Json ToJson(const ServerAddress& address) {
 }
 
 absl::StatusOr<ServerAddress> ParseAddress(const Json& json) {
-  if (!json.is_object()) return absl::UnavailableError("the benchmark's server process has ended");
+  if (!json.is_object()) return absl::UnavailableError("the benchmark's server process does not start");
   if (json.contains("error")) return absl::InternalError(json.at("error").get<std::string>());
   return ServerAddress{.one_sided = json.at("one_sided"),
                        .messages = json.at("messages"),
@@ -69,6 +73,20 @@ absl::StatusOr<ServerAddress> Testbed::StartServer() {
 /// The child writes its server's addresses or an error, and ends with its parent:
 ///
 ///     child ── {"one_sided": ADDRESS, …} or {"error": TEXT}, end ──▶ parent,  parent ── end ──▶ child
+void Testbed::ServeParent(int parent) {
+  prctl(PR_SET_NAME, "nam-bench-srv");
+  const absl::StatusOr<ServerAddress> address = StartServer();
+  const std::string text =
+      (address.ok() ? ToJson(*address) : Json{{"error", std::string(address.status().message())}}).dump();
+  char end = 0;
+  if (write(parent, text.data(), text.size()) > 0 && shutdown(parent, SHUT_WR) == 0)
+    std::ignore = read(parent, &end, 1);
+  alarm(kEndSecondsMax);
+  server_.reset();
+  server_fabric_.reset();
+  _exit(0);
+}
+
 absl::StatusOr<ServerAddress> Testbed::ForkServer() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -77,21 +95,13 @@ absl::StatusOr<ServerAddress> Testbed::ForkServer() {
   server_pid_ = fork();
   if (server_pid_ < 0) return absl::ErrnoToStatus(errno, "fork");
   if (server_pid_ == 0) {
-    prctl(PR_SET_NAME, "nam-bench-srv");
     ours.reset();
-    const absl::StatusOr<ServerAddress> address = StartServer();
-    const std::string text =
-        (address.ok() ? ToJson(*address) : Json{{"error", std::string(address.status().message())}}).dump();
-    char end = 0;
-    if (write(theirs.get(), text.data(), text.size()) > 0 && shutdown(theirs.get(), SHUT_WR) == 0)
-        [[maybe_unused]]
-      const ssize_t ended = read(theirs.get(), &end, 1);
-    server_.reset();
-    server_fabric_.reset();
-    _exit(0);
+    ServeParent(theirs.get());
   }
   theirs.reset();
   server_process_ = std::move(ours);
+  const timeval patience{.tv_sec = kStartSecondsMax};
+  setsockopt(server_process_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   std::string text;
   std::array<char, 4096> chunk;
   for (ssize_t n = 0; (n = read(server_process_.get(), chunk.data(), chunk.size())) > 0;)

@@ -50,6 +50,7 @@ class Testbed {
   explicit Testbed(const TestbedOptions& options);
   absl::StatusOr<ServerAddress> StartServer();
   absl::StatusOr<ServerAddress> ForkServer();
+  [[noreturn]] void ServeParent(int parent);
   absl::StatusOr<std::unique_ptr<fabric::Fabric>> OpenFabric(const std::string& simulated_host,
                                                              const std::string& host,
                                                              const std::string& rdma);
