@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "bench/algorithm_work.h"
 #include "bench/duckdb.h"
-#include "bench/tuple_count.h"
+#include "bench/tuple_table.h"
 #include "execution/exchange/endpoint.h"
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"

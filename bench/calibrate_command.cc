@@ -4,7 +4,6 @@
 #include "base/status_macros.h"
 #include "bench/calibration.h"
 #include "bench/commands.h"
-#include "bench/row_calibration.h"
 
 namespace nam::bench {
 namespace {

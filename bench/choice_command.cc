@@ -10,8 +10,7 @@
 #include "bench/calibration.h"
 #include "bench/choice_report.h"
 #include "bench/commands.h"
-#include "bench/row_calibration.h"
-#include "bench/tuple_count.h"
+#include "bench/tuple_table.h"
 #include "catalog/fabric_constants.h"
 
 namespace nam::bench {

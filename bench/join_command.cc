@@ -6,7 +6,7 @@
 #include "bench/algorithm_report.h"
 #include "bench/commands.h"
 #include "bench/join_workload.h"
-#include "bench/tuple_count.h"
+#include "bench/tuple_table.h"
 
 namespace nam::bench {
 namespace {

@@ -8,7 +8,6 @@
 #include "base/status_macros.h"
 #include "bench/commands.h"
 #include "bench/duckdb.h"
-#include "bench/query_report.h"
 #include "bench/query_work.h"
 #include "partitioner/loader.h"
 #include "storage/block.h"

@@ -1,9 +1,8 @@
-#include "bench/query_report.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "bench/query_work.h"
 
 namespace nam::bench {
 namespace {

@@ -1,5 +1,3 @@
-#include "bench/row_calibration.h"
-
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "bench/calibration.h"
 #include "bench/report.h"
 #include "optimizer/join_cost.h"
 #include "partitioner/loader.h"

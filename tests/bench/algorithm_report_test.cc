@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "bench/tuple_count.h"
+#include "bench/tuple_table.h"
 #include "bench/turns.h"
 
 namespace nam::bench {

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/row_calibration.h"
 #include "tests/cluster/in_process_cluster.h"
 
 namespace nam::bench {
