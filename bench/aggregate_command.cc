@@ -8,7 +8,7 @@
 #include "bench/algorithm_command.h"
 #include "bench/algorithm_report.h"
 #include "bench/commands.h"
-#include "bench/tuple_count.h"
+#include "bench/tuple_table.h"
 
 namespace nam::bench {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/random.h"
-#include "bench/tuple_count.h"
+#include "bench/tuple_table.h"
 
 namespace nam::bench {
 namespace {

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "types/sql_error.h"
 
 namespace nam::bench {
 
@@ -57,18 +56,6 @@ absl::Status Force(session::Session& session, const Algorithm& algorithm) {
   for (const auto& [setting, value] : algorithm.settings)
     NAM_RETURN_IF_ERROR(session.Execute(absl::StrCat("SET ", setting, " = '", value, "'")).status());
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::optional<std::string>> RefusalOf(session::Session& session, const Algorithm& algorithm,
-                                                     const std::optional<std::string>& query) {
-  absl::Status status = Force(session, algorithm);
-  if (status.ok() && query.has_value()) status = session.Execute(absl::StrCat("EXPLAIN ", *query)).status();
-  if (status.ok()) return std::nullopt;
-  const std::optional<SqlError> error = SqlErrorOf(status);
-  const auto is = [&](const char* state) { return error.has_value() && error->sqlstate == state; };
-  if (!is(sqlstate::kUndefinedObject) && !is(sqlstate::kBadParameter) && !is(sqlstate::kNotSupported))
-    return status;
-  return error->message;
 }
 
 }  // namespace nam::bench

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "session/session.h"
 
 namespace nam::bench {
@@ -28,10 +26,5 @@ std::vector<Algorithm> Named(const std::vector<Algorithm>& algorithms, const std
 
 /// Forces it from the next statement on, with one SET per setting. After an error some of them are set.
 absl::Status Force(session::Session& session, const Algorithm& algorithm);
-
-/// Why this engine cannot be forced to use it: it lacks the setting or the value, or does not support it for
-/// `query`, which is planned but not run. Empty if it can. Other errors are returned as errors.
-absl::StatusOr<std::optional<std::string>> RefusalOf(session::Session& session, const Algorithm& algorithm,
-                                                     const std::optional<std::string>& query);
 
 }  // namespace nam::bench

@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "bench/algorithm_work.h"
 #include "bench/duckdb.h"
-#include "bench/tuple_count.h"
+#include "bench/tuple_table.h"
 #include "execution/exchange/endpoint.h"
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"
@@ -70,20 +70,16 @@ std::vector<Option> AlgorithmCommand::WithAlgorithms(std::vector<Option> own) {
                     "that the cluster uses; sim: figure 8 in virtual time"),
       {"--memory-servers", &memory_servers_, "number of memory servers; 0: 2, in sim 4"},
       {"--compute-servers", &compute_servers_, "number of compute servers; 0: 2, in sim 4"},
-      {"--threads",
-       &threads_,
-       "total per contender; 0: one per processor, in sim the paper's number per server",
-       {{0, kThreadsMax}}},
+      Option::Within("--threads", &threads_, 0, kThreadsMax,
+                     "total per contender; 0: one per processor, in sim the paper's number per server"),
       {"--scratch", Option::Bytes{&scratch_bytes_}, "per memory server; default: enough"},
       {"--seed", &seed_, "other data of the same size"},
-      {"--repeat", &repeat_, "rounds after a warm-up; figures are medians", {{1, 1'000}}},
+      Option::Within("--repeat", &repeat_, 1, 1'000, "rounds after a warm-up; figures are medians"),
       Option::OneOf("--peer", &peer_, {"none", "duckdb"}, "to take turns with"),
       Option::Place("--peer-dir", &peer_dir_, "DIR", "DuckDB's process"),
       {"--generation", &generation_, "sim: fdr, edr, hdr, ndr, or a model's file"},
-      {"--cache-divisor",
-       &cache_divisor_,
-       "sim: divisor of the paper's cache sizes",
-       {{1, kCacheDivisorMax}}}};
+      Option::Within("--cache-divisor", &cache_divisor_, 1, kCacheDivisorMax,
+                     "sim: divisor of the paper's cache sizes")};
   std::move(common.begin(), common.end(), std::back_inserter(own));
   return own;
 }
@@ -210,20 +206,15 @@ Json AlgorithmCommand::ModelJson() const {
           {"socket_window_bytes", execution::kIpOverInfinibandCost.window_bytes}};
 }
 
-/// The model as a sentence.
 std::string AlgorithmCommand::ModelText() const {
-  const fabric::sim::CacheModel caches = CachesInSim();
-  const fabric::sim::NicModel nic = NicInSim();
-  const auto ns = [](int64_t ps) { return static_cast<double>(ps) / 1e3; };
-  return absl::StrFormat(
-      "Virtual time: %d servers for memory and %d for queries with %d threads each, %s network of %d ports. "
-      "Caches of %s, %d times smaller: %s, %s and %s of a thread; an access costs %.1f ns in the second, "
-      "%.1f "
-      "in the third, %.1f in memory. A message of sockets costs either side %.1f us for up to %d bytes.\n",
-      memory_servers_, compute_servers_, threads_ / compute_servers_, nic.name, nic.ports, caches.name,
-      cache_divisor_, FormatBytes(caches.l1_bytes), FormatBytes(caches.l2_bytes),
-      FormatBytes(caches.l3_bytes), ns(caches.l2_ps), ns(caches.l3_ps), ns(caches.memory_ps),
-      ns(execution::kIpOverInfinibandCost.message_ps) / 1e3, execution::kIpOverInfinibandCost.window_bytes);
+  std::string text = absl::StrFormat(
+      "Virtual time: %d servers for memory and %d for queries with %d threads each. The model: ",
+      memory_servers_, compute_servers_, threads_ / compute_servers_);
+  const Json model = ModelJson();
+  for (const auto& [name, value] : model.items())
+    absl::StrAppend(&text, name == "generation" ? "" : ", ", name, " ",
+                    value.is_string() ? value.get<std::string>() : value.dump());
+  return text + ".\n";
 }
 
 Report AlgorithmCommand::ReportOf(const AlgorithmWork& work, Json config) {
@@ -245,8 +236,7 @@ Report AlgorithmCommand::ReportOf(const AlgorithmWork& work, Json config) {
                                      repeat_, fabric_, threads_, compute_servers_, memory_servers_);
   for (const AlgorithmWork::Skipped& each : work.skipped()) {
     skipped[each.algorithm] = each.why;
-    absl::StrAppend(&report.remarks, "Left out: ", each.algorithm, ", as this engine refuses it: ", each.why,
-                    ".\n");
+    absl::StrAppend(&report.remarks, "Left out: ", each.algorithm, ": ", each.why, ".\n");
   }
   for (const std::string& remark : remarks_) absl::StrAppend(&report.remarks, remark, "\n");
   return report;

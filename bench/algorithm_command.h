@@ -17,8 +17,8 @@ namespace nam::bench {
 
 /// The total memory of a benchmark's largest case, beyond what servers need to run.
 struct MemoryNeed {
-  uint64_t table_bytes =
-      0;  // in memory servers, for two cases: memory is freed within a second of DROP TABLE
+  /// In memory servers, for two cases: memory is freed within a second of DROP TABLE.
+  uint64_t table_bytes = 0;
   uint64_t scratch_bytes = 0;  // the same
   uint64_t query_bytes = 0;    // in compute servers
   uint64_t own_bytes = 0;      // this process's tuples

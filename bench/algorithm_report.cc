@@ -8,7 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "bench/report.h"
-#include "bench/tuple_count.h"
+#include "bench/tuple_table.h"
 
 namespace nam::bench {
 namespace {

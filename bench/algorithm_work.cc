@@ -1,6 +1,5 @@
 #include "bench/algorithm_work.h"
 
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,30 +27,11 @@ absl::Status AlgorithmWork::Prepare(session::Session& session) {
     const std::string raise = absl::StrCat("SET ", bound, " = ", options_.query_mib_max);
     NAM_RETURN_IF_ERROR(session.Execute(raise).status());
   }
-  NAM_RETURN_IF_ERROR(LeaveOutRefused(session, std::nullopt));
   return options_.duckdb != nullptr ? options_.duckdb->Open() : absl::OkStatus();
 }
 
-absl::Status AlgorithmWork::LeaveOutRefused(session::Session& session,
-                                            const std::optional<std::string>& query) {
-  std::vector<Algorithm> left;
-  for (const Algorithm& algorithm : algorithms_) {
-    NAM_ASSIGN_OR_RETURN(const std::optional<std::string> refusal, RefusalOf(session, algorithm, query));
-    if (refusal.has_value()) {
-      skipped_.push_back({algorithm.name, *refusal});
-    } else {
-      left.push_back(algorithm);
-    }
-  }
-  algorithms_ = std::move(left);
-  if (!algorithms_.empty() || options_.duckdb != nullptr) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("nothing is left to measure, as the engine refuses every algorithm; ",
-                   skipped_.empty() ? "none was named" : skipped_[0].algorithm + ": " + skipped_[0].why));
-}
-
 absl::StatusOr<Json> AlgorithmWork::Explain(session::Session& session) const {
-  for (const Algorithm& algorithm : algorithms_) {
+  for (const Algorithm& algorithm : options_.algorithms) {
     if (algorithm.name != options_.explained) continue;
     NAM_RETURN_IF_ERROR(Force(session, algorithm));
     NAM_ASSIGN_OR_RETURN(const session::ResultSet result,
@@ -67,7 +47,6 @@ absl::Status AlgorithmWork::RunCase(catalog::Attachment& attachment, session::Se
   if (!run_.Proceed(absl::StrCat(title, ": making the tuples"))) return absl::CancelledError("interrupted");
   workload_.Make(index);
   NAM_RETURN_IF_ERROR(Load(attachment, title));
-  NAM_RETURN_IF_ERROR(LeaveOutRefused(session, workload_.sql()));
   NAM_ASSIGN_OR_RETURN(Json plan, Explain(session));
   const Rows expected = workload_.Expected();
   absl::StatusOr<std::vector<ContenderTimes>> times = TakeTurns(
@@ -117,7 +96,7 @@ absl::Status AlgorithmWork::DropTables(session::Session& session) {
 
 std::vector<Contender> AlgorithmWork::MakeContenders(session::Session& session) {
   std::vector<Contender> contenders;
-  for (const Algorithm& algorithm : algorithms_)
+  for (const Algorithm& algorithm : options_.algorithms)
     contenders.push_back({algorithm.name, [&] { return Ask(session, algorithm); }});
   if (options_.duckdb != nullptr) contenders.push_back({"duckdb", [&] { return AskDuckDb(); }});
   return contenders;

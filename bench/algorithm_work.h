@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +29,7 @@ struct AlgorithmWorkOptions {
 };
 
 /// Runs each case: all contenders load the data; algorithms and DuckDB take turns; then all drop the data.
-/// An algorithm that the engine refuses is skipped and reported; nothing runs in its place.
+/// An algorithm that takes more memory than it may have is skipped and reported; nothing runs in its place.
 class AlgorithmWork {
  public:
   struct Skipped {
@@ -40,7 +39,7 @@ class AlgorithmWork {
 
   /// `run` and `workload` must outlive this object.
   AlgorithmWork(Run& run, Workload& workload, const AlgorithmWorkOptions& options)
-      : run_(run), workload_(workload), options_(options), algorithms_(options.algorithms) {}
+      : run_(run), workload_(workload), options_(options) {}
 
   absl::Status RunOn(catalog::Attachment& attachment);
 
@@ -51,8 +50,6 @@ class AlgorithmWork {
 
  private:
   absl::Status Prepare(session::Session& session);
-  /// Skips algorithms that cannot be forced, or not for the query.
-  absl::Status LeaveOutRefused(session::Session& session, const std::optional<std::string>& query);
   absl::StatusOr<Json> Explain(session::Session& session) const;
   absl::Status RunCase(catalog::Attachment& attachment, session::Session& session, size_t index);
   absl::Status Load(catalog::Attachment& attachment, const std::string& title);
@@ -64,7 +61,6 @@ class AlgorithmWork {
   Run& run_;
   Workload& workload_;
   const AlgorithmWorkOptions options_;
-  std::vector<Algorithm> algorithms_;  // not skipped
   std::vector<Skipped> skipped_;
   std::vector<CaseFigures> cases_;
 };

@@ -27,6 +27,26 @@ storage::BlockLayout LayoutOf(uint32_t block_bytes) {
   return {kWidths, storage::BlockLayout::RowsThatFit(kWidths, block_bytes, slots), slots};
 }
 
+/// Where `chains` chains lie in the server's memory.
+ChainSet ChainsOf(uint32_t block_bytes, uint32_t chains) {
+  const storage::BlockLayout layout = LayoutOf(block_bytes);
+  const uint64_t values = uint64_t{kBlocksPerChain} * layout.block_rows();
+  ChainSet set{.table = {kAllocation, kPointerGroup, kWidths, {0}},
+               .sum_per_chain = values * (values - 1) / 2,
+               .block_bytes = layout.bytes()};
+  for (uint32_t chain = 0; chain < chains; ++chain) {
+    std::vector<uint64_t>& pointers = set.pointers.emplace_back();
+    for (uint32_t index = 0; index < kBlocksPerChain; ++index)
+      pointers.push_back(PlaceOf(chain, index, chains, block_bytes).raw());
+    set.chains.push_back({.partition = chain,
+                          .number = chain,
+                          .blocks = kBlocksPerChain,
+                          .block_rows = layout.block_rows(),
+                          .head = {pointers.begin(), pointers.begin() + kPointerGroup}});
+  }
+  return set;
+}
+
 /// Chain c holds 0, 1, 2 … across all its blocks.
 void Fill(storage::BlockWriter& writer, const storage::BlockLayout& layout, uint32_t chain, uint32_t index,
           const std::vector<uint64_t>& pointers) {
@@ -53,25 +73,6 @@ OneServer::OneServer(const ServerAddress& server)
 absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> OneServer::Lookup(MemoryServerId server, bool) {
   if (server != kBenchServer) return absl::NotFoundError("the benchmark has one memory server");
   return regions_;
-}
-
-ChainSet ChainsOf(uint32_t block_bytes, uint32_t chains) {
-  const storage::BlockLayout layout = LayoutOf(block_bytes);
-  const uint64_t values = uint64_t{kBlocksPerChain} * layout.block_rows();
-  ChainSet set{.table = {kAllocation, kPointerGroup, kWidths, {0}},
-               .sum_per_chain = values * (values - 1) / 2,
-               .block_bytes = layout.bytes()};
-  for (uint32_t chain = 0; chain < chains; ++chain) {
-    std::vector<uint64_t>& pointers = set.pointers.emplace_back();
-    for (uint32_t index = 0; index < kBlocksPerChain; ++index)
-      pointers.push_back(PlaceOf(chain, index, chains, block_bytes).raw());
-    set.chains.push_back({.partition = chain,
-                          .number = chain,
-                          .blocks = kBlocksPerChain,
-                          .block_rows = layout.block_rows(),
-                          .head = {pointers.begin(), pointers.begin() + kPointerGroup}});
-  }
-  return set;
 }
 
 storage::MulticastTable PartOf(const ChainSet& set, uint32_t part, uint32_t parts) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/server_end.h"
+#include "bench/bench_server.h"
 #include "fabric/region_directory.h"
 #include "storage/block_stream.h"
 #include "storage/channel.h"
@@ -17,7 +17,6 @@
 namespace nam::bench {
 
 inline constexpr uint32_t kBlocksPerChain = 32;
-inline constexpr MemoryServerId kBenchServer{1};
 
 /// A directory with the benchmark's server as the only memory server.
 class OneServer final : public fabric::RegionDirectory {
@@ -38,11 +37,9 @@ struct ChainSet {
   uint32_t block_bytes = 0;
 };
 
-/// Where `chains` chains lie in the server's memory: both ends know it without telling each other.
-ChainSet ChainsOf(uint32_t block_bytes, uint32_t chains);
 /// Every parts-th chain, from number `part` on.
 storage::MulticastTable PartOf(const ChainSet& set, uint32_t part, uint32_t parts);
-/// Writes ChainsOf through the channel. INVALID_ARGUMENT if they do not fit the server's region.
+/// Writes `chains` chains through the channel. INVALID_ARGUMENT if they do not fit the server's region.
 absl::StatusOr<ChainSet> WriteChains(storage::Channel& channel, const ServerAddress& server,
                                      uint32_t block_bytes, uint32_t chains);
 

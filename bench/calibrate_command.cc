@@ -4,7 +4,6 @@
 #include "base/status_macros.h"
 #include "bench/calibration.h"
 #include "bench/commands.h"
-#include "bench/row_calibration.h"
 
 namespace nam::bench {
 namespace {
@@ -24,7 +23,7 @@ class Calibrate final : public Command {
         Option::Place("--tls-ca", &cluster_.tls.authority, "FILE", "certificates of the cluster's authority"),
         Option::Place("--state-dir", &cluster_.state_dir, "DIR", "the local cluster's directory"),
         Option::Place("--rdma", &cluster_.rdma, "DEVICE[:PORT][,gid=N]", "verbs: the device"),
-        {"--rounds", &rounds_, "rounds per measurement; the median counts", {{1, 1'000}}},
+        Option::Within("--rounds", &rounds_, 1, 1'000, "rounds per measurement; the median counts"),
         {"--no-rows", &no_rows_, "skip joins and groups, which need temporary tables"},
         {"--dry-run", &dry_run_, "measure without changing the catalog"}};
   }
@@ -43,7 +42,7 @@ class Calibrate final : public Command {
                                  }};
     NAM_ASSIGN_OR_RETURN(catalog::FabricConstants after, MeasureFabricConstants(attachment, before, how));
     if (!no_rows_) {
-      NAM_ASSIGN_OR_RETURN(after, FitRowConstants(attachment, after, {.calibration = how}));
+      NAM_ASSIGN_OR_RETURN(after, FitRowConstants(attachment, after, how));
     }
     if (!dry_run_)
       NAM_RETURN_IF_ERROR(attachment.catalog().Calibrate(catalog::ToProto(cluster.fabric(), after)));

@@ -12,9 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "bench/bench_server.h"
 #include "bench/fabric_lane.h"
 #include "bench/report.h"
-#include "bench/server_end.h"
 #include "storage/channel.h"
 
 namespace nam::bench {
@@ -139,7 +139,7 @@ class Calibration {
   /// Stores the median of several rounds.
   absl::Status Measure(const char* doing, double FabricConstants::*constant,
                        const std::function<absl::StatusOr<double>()>& measure) {
-    if (options_.proceed && !options_.proceed(doing)) return absl::CancelledError("interrupted");
+    if (!options_.proceed(doing)) return absl::CancelledError("interrupted");
     std::vector<double> values;
     for (int round = 0; round < std::max(1, options_.rounds); ++round) {
       NAM_ASSIGN_OR_RETURN(values.emplace_back(), measure());
@@ -190,7 +190,7 @@ class Calibration {
 
   absl::Status MeasureSends(const char* doing, double FabricConstants::*constant, fabric::Fabric& fabric) {
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<BenchServer> server,
-                         BenchServer::Start(fabric, {.region_bytes = kLeastSlabBytes}));
+                         BenchServer::Start(fabric, kLeastSlabBytes, "127.0.0.1"));
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<Lane> lane,
                          Lane::Open(fabric, server->address(), kInFlight * kLargeBytes + 4096, 1));
     const FabricCase send{.operation = Operation::kSend,

@@ -11,11 +11,6 @@ namespace nam::bench {
 using fabric::sim::NicTraffic;
 using fabric::sim::WordTraffic;
 
-const char* NameOf(CardRole role) {
-  constexpr std::array kNames = {"rows", "state", "clients"};
-  return kNames[static_cast<size_t>(role)];
-}
-
 UnitUse CardUse::Busiest() const {
   const std::array<std::pair<std::string, double>, 5> units = {{{"bytes out", bytes_out},
                                                                 {"bytes in", bytes_in},

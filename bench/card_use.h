@@ -13,8 +13,6 @@
 namespace nam::bench {
 
 enum class CardRole : uint8_t { kRows, kState, kClients };
-/// `rows`, `state`, `clients`.
-const char* NameOf(CardRole role);
 
 struct Card {
   std::string host;

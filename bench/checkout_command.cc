@@ -24,13 +24,11 @@ const char* const kSides[] = {"equal loop", "rsi", "rsi, 4 versions", "SQLite", 
 /// All contenders in turn, round after round.
 class CheckoutWork {
  public:
-  CheckoutWork(const CheckoutBenchOptions& options, Run& run) : options_(options), run_(run) {
-    checkout_.products = options.products;
-    checkout_.product_bytes = options.product_bytes;
-    checkout_.zipf_theta = options.zipf;
+  CheckoutWork(const CheckoutBenchOptions& options, Run& run)
+      : options_(options), run_(run), checkout_(options.world.checkout) {
     driver_.clients = options.clients[0];
     driver_.run_us = static_cast<int64_t>(options.seconds * 1e6);
-    driver_.seed = options.seed;
+    driver_.seed = options.world.seed;
   }
   absl::Status RunOn(catalog::Attachment& attachment) {
     NAM_RETURN_IF_ERROR(checkout_.Validate());
@@ -103,7 +101,7 @@ class CheckoutWork {
 
   const CheckoutBenchOptions& options_;
   Run& run_;
-  tpcw::CheckoutOptions checkout_;
+  const tpcw::CheckoutOptions checkout_;
   tpcw::DriverOptions driver_;
   catalog::Attachment* attachment_ = nullptr;  // while RunOn runs
   std::unique_ptr<CheckoutLoop> loop_;
@@ -145,38 +143,34 @@ class Checkout final : public Command {
       : Command("checkout", "transactions, compared to a loop without any, SQLite and two-phase commit") {}
 
   std::vector<Option> Options() override {
-    return {
-        Option::OneOf("--fabric", &options_.fabric, {"shm", "tcp", "verbs", "sim"},
-                      "that the cluster uses; sim: a figure in virtual time"),
-        {"--memory-servers", &options_.memory_servers, "number of memory servers"},
-        {"--clients",
-         &options_.clients,
-         "threads per contender (2); sim: all of these (1,2,5,10,20,…,140)",
-         {{1, 2'000}}},
-        {"--seconds", &options_.seconds, "seconds per contender and round", {{0.001, 86'400}}},
-        {"--repeat", &options_.repeat, "rounds", {{1, 1'000}}},
-        {"--products", &options_.products, "products to buy from; 0: 1,000,000, in sim 200,000"},
-        {"--product-bytes", &options_.product_bytes, "size of a product's row"},
-        {"--zipf", &options_.zipf, "skew of the products' popularity, below 1; 0: uniform"},
-        {"--seed", &options_.seed, "other purchases of the same kind"},
-        {"--generation", &options_.generation, "sim: fdr, edr, hdr, ndr, or a model's file"},
-        Option::OneOf("--protocols", &options_.protocols, {kRsi, kTwoPhaseSend, kTwoPhaseTcp},
-                      "sim: any of rsi,2pc-send,2pc-tcp (all)"),
-        {"--row-servers",
-         &options_.row_servers,
-         "sim: servers for rows, in addition to the one for the transaction state",
-         {{1, 60}}},
-        {"--client-machines", &options_.client_machines, "sim: client machines", {{1, 256}}},
-        {"--participants", &options_.participants, "sim: threads of two-phase commit's servers", {{1, 60}}},
-        {"--coordinators",
-         &options_.coordinators,
-         "sim: threads of its transaction manager's machine",
-         {{1, 20}}}};
+    SimulatedCheckoutOptions& world = options_.world;
+    return {Option::OneOf("--fabric", &options_.fabric, {"shm", "tcp", "verbs", "sim"},
+                          "that the cluster uses; sim: a figure in virtual time"),
+            {"--memory-servers", &options_.memory_servers, "number of memory servers"},
+            Option::Within("--clients", &options_.clients, 1, 2'000,
+                           "threads per contender (2); sim: all of these (1,2,5,10,20,…,140)"),
+            Option::Within("--seconds", &options_.seconds, 0.001, 86'400, "seconds per contender and round"),
+            Option::Within("--repeat", &options_.repeat, 1, 1'000, "rounds"),
+            {"--products", &world.checkout.products, "products to buy from; 0: 1,000,000, in sim 200,000"},
+            {"--product-bytes", &world.checkout.product_bytes, "size of a product's row"},
+            {"--zipf", &world.checkout.zipf_theta, "skew of the products' popularity, below 1; 0: uniform"},
+            {"--seed", &world.seed, "other purchases of the same kind"},
+            {"--generation", &options_.generation, "sim: fdr, edr, hdr, ndr, or a model's file"},
+            Option::OneOf("--protocols", &options_.protocols, {kRsi, kTwoPhaseSend, kTwoPhaseTcp},
+                          "sim: any of rsi,2pc-send,2pc-tcp (all)"),
+            Option::Within("--row-servers", &world.row_servers, 1, 60,
+                           "sim: servers for rows, in addition to the one for the transaction state"),
+            Option::Within("--client-machines", &world.client_machines, 1, 256, "sim: client machines"),
+            Option::Within("--participants", &world.participants, 1, 60,
+                           "sim: threads of two-phase commit's servers"),
+            Option::Within("--coordinators", &world.coordinators, 1, 20,
+                           "sim: threads of its transaction manager's machine")};
   }
   bool has_charts() const override { return true; }
   bool simulated() const override { return options_.fabric == "sim"; }
   absl::Status Check() override {
-    if (options_.products == 0) options_.products = simulated() ? kSimulatedProducts : kProducts;
+    if (options_.world.checkout.products == 0)
+      options_.world.checkout.products = simulated() ? kSimulatedProducts : kProducts;
     if (simulated()) return CheckFigureOptions(options_);
     if (options_.clients.empty()) options_.clients = {2};
     if (options_.clients.size() > 1 || options_.clients[0] > 256)
@@ -186,7 +180,8 @@ class Checkout final : public Command {
   absl::StatusOr<Report> Measure(Run& run) override {
     if (simulated()) return MeasureCheckoutFigure(options_, run);
     // Rows with 4 versions, their order lines, and the old tables until they are dropped.
-    const uint64_t rows_bytes = options_.products * (options_.product_bytes + 64) * 5;
+    const uint64_t rows_bytes =
+        options_.world.checkout.products * (options_.world.checkout.product_bytes + 64) * 5;
     const uint64_t memory_bytes =
         (rows_bytes + (uint64_t{6} << 30)) / static_cast<uint64_t>(std::max(1, options_.memory_servers));
     CheckoutWork work(options_, run);

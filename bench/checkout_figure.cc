@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "bench/simulated_checkout.h"
 #include "terminal/plot.h"
 
 namespace nam::bench {
@@ -52,16 +51,9 @@ double LimitOf(const SimulatedRates& rates) {
 
 class CheckoutFigure {
  public:
-  CheckoutFigure(const CheckoutBenchOptions& options, fabric::sim::NicModel nic) : options_(options) {
+  CheckoutFigure(const CheckoutBenchOptions& options, fabric::sim::NicModel nic)
+      : options_(options), world_(options.world) {
     world_.nic = std::move(nic);
-    world_.seed = options.seed;
-    world_.checkout.products = options.products;
-    world_.checkout.product_bytes = options.product_bytes;
-    world_.checkout.zipf_theta = options.zipf;
-    world_.row_servers = options.row_servers;
-    world_.client_machines = options.client_machines;
-    world_.participants = options.participants;
-    world_.coordinators = options.coordinators;
   }
 
   absl::Status Measure(Run& run) {
@@ -87,8 +79,6 @@ class CheckoutFigure {
 
   bool adds_up() const { return adds_up_; }
   Json Rows() const;
-  /// The cards' use in RSI's run with the most clients, or in the first protocol's.
-  Json Cards() const;
   Json Summary() const;
   Json Config() const;
   std::string Remarks() const;
@@ -146,49 +136,18 @@ Json CheckoutFigure::Rows() const {
   return rows;
 }
 
-/// Keeps two cards per role: those with the most and the least busy busiest unit.
-Json CheckoutFigure::Cards() const {
-  const Curve* const rsi = CurveOf(kRsi);
-  const SimulatedRates& most = (rsi != nullptr ? *rsi : curves_.front()).rates.back();
-  Json rows = Json::array();
-  const auto add = [&](const CardUse& use) {
-    rows.push_back({{"card", use.card.host},
-                    {"holds", NameOf(use.card.role)},
-                    {"bytes_out", Rounded(use.bytes_out)},
-                    {"bytes_in", Rounded(use.bytes_in)},
-                    {"messages_out", Rounded(use.messages_out)},
-                    {"messages_in", Rounded(use.messages_in)},
-                    {"busiest_word", Rounded(use.word)},
-                    {"word", use.word_name}});
-  };
-  for (const CardRole role : {CardRole::kRows, CardRole::kState, CardRole::kClients}) {
-    std::vector<CardUse> cards;
-    for (const CardUse& use : most.cards) {
-      if (use.card.role == role) cards.push_back(use);
-    }
-    std::stable_sort(cards.begin(), cards.end(), [](const CardUse& a, const CardUse& b) {
-      return a.Busiest().fraction > b.Busiest().fraction;
-    });
-    if (!cards.empty()) add(cards.front());
-    if (cards.size() > 1) add(cards.back());
-  }
-  return rows;
-}
-
 void CheckoutFigure::SummarizeRsi(const Curve& rsi, Json& summary) const {
   const SimulatedRates& most = rsi.rates.back();
   const double limit = LimitOf(most);
-  double linearity = 1, over_ideal = 1;
+  double linearity = 1;
   for (const SimulatedRates& each : rsi.rates) {
     const double linear = rsi.rates.front().committed_per_s / rsi.rates.front().clients * each.clients;
     if (linear <= limit) linearity = std::min(linearity, each.committed_per_s / linear);
-    over_ideal = std::min(over_ideal, each.committed_per_s / Ideal(rsi, each.clients));
   }
   summary["rsi_committed_per_s"] = std::llround(most.committed_per_s);
   summary["rsi_limit_per_s"] = std::llround(limit);
   summary["rsi_first_bottleneck"] = most.busiest.what;
   summary["rsi_linearity"] = Rounded(linearity);
-  summary["rsi_over_ideal"] = Rounded(over_ideal);
   for (const SimulatedRates& each : rsi.rates) {
     if (each.clients != kPaperClients && each.clients != most.clients) continue;
     summary[absl::StrCat("rsi_over_limit_at_", each.clients)] = Rounded(each.busiest.fraction);
@@ -199,11 +158,6 @@ Json CheckoutFigure::Summary() const {
   Json summary = Json::object();
   const Curve* const rsi = CurveOf(kRsi);
   if (rsi != nullptr) SummarizeRsi(*rsi, summary);
-  const auto best = [](const Curve& curve) {
-    double rate = 0;
-    for (const SimulatedRates& each : curve.rates) rate = std::max(rate, each.committed_per_s);
-    return rate;
-  };
   for (const auto& [protocol, name] :
        {std::pair(kTwoPhaseSend, "2pc_send"), std::pair(kTwoPhaseTcp, "2pc_tcp")}) {
     const Curve* const other = CurveOf(protocol);
@@ -211,7 +165,6 @@ Json CheckoutFigure::Summary() const {
     const SimulatedRates& most = rsi->rates.back();
     summary[absl::StrCat("rsi_over_", name)] =
         Rounded(most.committed_per_s / std::max(1e-9, other->At(most.clients)));
-    summary[absl::StrCat("rsi_best_over_", name, "_best")] = Rounded(best(*rsi) / best(*other));
   }
   summary["adds_up"] = adds_up_;
   return summary;
@@ -227,8 +180,7 @@ std::string CheckoutFigure::Remarks() const {
   return absl::StrFormat(
       "Virtual time, %s network, %d ports a card: %d servers with %d products of %d bytes, 1 for timestamps "
       "or as transaction manager (%d threads, and %d participants), clients on %d machines. rsi_limit is "
-      "the rate at which the busiest unit of all cards would never be idle. The cards are those that were "
-      "busiest and least busy of their kind, with the most clients: fractions of the time.\n",
+      "the rate at which the busiest unit of all cards would never be idle.\n",
       world_.nic.name, world_.nic.ports, world_.row_servers, world_.checkout.products,
       world_.checkout.product_bytes, world_.coordinators, world_.participants, world_.client_machines);
 }
@@ -275,14 +227,12 @@ absl::StatusOr<Report> MeasureCheckoutFigure(const CheckoutBenchOptions& options
   NAM_ASSIGN_OR_RETURN(fabric::sim::NicModel nic, fabric::sim::NicModel::Parse(options.generation));
   CheckoutFigure figure(options, std::move(nic));
   NAM_RETURN_IF_ERROR(figure.Measure(run));
-  Report report{.config = figure.Config(),
+  return Report{.config = figure.Config(),
                 .rows = figure.Rows(),
                 .summary = figure.Summary(),
                 .remarks = figure.Remarks(),
                 .charts = {figure.Chart(false), figure.Chart(true)},
                 .correct = figure.adds_up()};
-  report.summary["cards"] = figure.Cards();
-  return report;
 }
 
 }  // namespace nam::bench

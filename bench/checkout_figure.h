@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/command.h"
+#include "bench/simulated_checkout.h"
 
 namespace nam::bench {
 
@@ -19,18 +20,10 @@ struct CheckoutBenchOptions {
   std::vector<uint32_t> clients;  // one number; in sim any number; none: 2, in sim 1 to 140
   double seconds = 3;             // per contender and round
   int repeat = 3;                 // rounds, in which all contenders take turns
-  uint64_t products = 0;
-  uint64_t product_bytes = 1'024;
-  double zipf = 0;
-  uint64_t seed = 1;
-
-  // Only in sim.
-  std::string generation = "fdr";
-  std::vector<std::string> protocols;  // none: all
-  int row_servers = 3;                 // in addition to the server for timestamps or the transaction manager
-  int client_machines = 4;
-  int participants = 6;  // two-phase commit's server threads, over the row servers
-  int coordinators = 6;  // on the transaction manager's machine
+  /// The products and the seed are those of each contender, all else is for `sim`.
+  SimulatedCheckoutOptions world = {.checkout = {.products = 0}, .participants = 6, .coordinators = 6};
+  std::string generation = "fdr";      // sim
+  std::vector<std::string> protocols;  // sim; none: all
 };
 
 /// Checks and completes the options for `sim`; INVALID_ARGUMENT, NOT_FOUND.

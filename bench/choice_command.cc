@@ -10,8 +10,7 @@
 #include "bench/calibration.h"
 #include "bench/choice_report.h"
 #include "bench/commands.h"
-#include "bench/row_calibration.h"
-#include "bench/tuple_count.h"
+#include "bench/tuple_table.h"
 #include "catalog/fabric_constants.h"
 
 namespace nam::bench {
@@ -38,19 +37,20 @@ class Choice final : public Command {
   Choice() : Command("choice", "the optimizer's choice compared to each algorithm, for random joins") {}
 
   std::vector<Option> Options() override {
-    return {{"--points", &points_wanted_, "number of random joins", {{1, 10'000}}},
-            {"--seed", &seed_, "other points, and other data"},
-            {"--tuples-min", &tuples_min_, "minimum per relation: 64K, 1M or 1000"},
-            {"--tuples-max", &tuples_max_, "maximum per relation"},
-            Option::OneOf("--fabrics", &fabrics_, {"shm", "tcp", "verbs"},
-                          "fabrics, in turn: shm, tcp, verbs (shm,tcp)"),
-            Option::OneOf("--algorithms", &algorithm_names_, NamesOf(ForcedJoins()),
-                          "in addition to auto (pipelined,rrj,rdma_ghj,ghj,ghj_bloom)"),
-            {"--memory-servers", &memory_servers_, "number of memory servers"},
-            {"--compute-servers", &compute_servers_, "number of compute servers"},
-            {"--threads", &threads_, "total of all compute servers; 0: one per processor", {{0, 256}}},
-            {"--repeat", &repeat_, "rounds after a warm-up; figures are medians in ms", {{1, 1'000}}},
-            {"--no-calibration", &no_calibration_, "plan with default constants instead of this machine's"}};
+    return {
+        Option::Within("--points", &points_wanted_, 1, 10'000, "number of random joins"),
+        {"--seed", &seed_, "other points, and other data"},
+        {"--tuples-min", &tuples_min_, "minimum per relation: 64K, 1M or 1000"},
+        {"--tuples-max", &tuples_max_, "maximum per relation"},
+        Option::OneOf("--fabrics", &fabrics_, {"shm", "tcp", "verbs"},
+                      "fabrics, in turn: shm, tcp, verbs (shm,tcp)"),
+        Option::OneOf("--algorithms", &algorithm_names_, NamesOf(ForcedJoins()),
+                      "in addition to auto (pipelined,rrj,rdma_ghj,ghj,ghj_bloom)"),
+        {"--memory-servers", &memory_servers_, "number of memory servers"},
+        {"--compute-servers", &compute_servers_, "number of compute servers"},
+        Option::Within("--threads", &threads_, 0, 256, "total of all compute servers; 0: one per processor"),
+        Option::Within("--repeat", &repeat_, 1, 1'000, "rounds after a warm-up; figures are medians in ms"),
+        {"--no-calibration", &no_calibration_, "plan with default constants instead of this machine's"}};
   }
 
   absl::Status Check() override {
@@ -111,8 +111,7 @@ class Choice final : public Command {
     for (size_t i = 0; i < points.size(); ++i) results.push_back(ResultOf(points[i], work.cases()[i]));
     for (const AlgorithmWork::Skipped& each : work.skipped()) {
       report.config["skipped"][each.algorithm] = each.why;
-      absl::StrAppend(&report.remarks, "Left out: ", each.algorithm,
-                      ", as this engine refuses it: ", each.why, ".\n");
+      absl::StrAppend(&report.remarks, "Left out: ", each.algorithm, ": ", each.why, ".\n");
     }
     return absl::OkStatus();
   }
@@ -121,7 +120,7 @@ class Choice final : public Command {
     const CalibrationOptions how{
         .proceed = [&](const std::string& doing) { return run.Proceed(absl::StrCat("measuring ", doing)); }};
     NAM_ASSIGN_OR_RETURN(catalog::FabricConstants constants, MeasureFabricConstants(attachment, {}, how));
-    NAM_ASSIGN_OR_RETURN(constants, FitRowConstants(attachment, constants, {.calibration = how}));
+    NAM_ASSIGN_OR_RETURN(constants, FitRowConstants(attachment, constants, how));
     NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
     run.progress().Clear();
     return attachment.catalog().Calibrate(catalog::ToProto(cluster.fabric(), constants));

@@ -89,51 +89,26 @@ void WarnOfLoad(double load_average) {
                load_average);
 }
 
-/// The checked options of the output.
-struct Output {
-  OutputFormat format = OutputFormat::kTable;
-  std::optional<Json> older;
-};
-
-absl::StatusOr<Output> CheckAll(Command& command) {
-  Output output;
+/// The format of the output.
+absl::StatusOr<OutputFormat> CheckAll(Command& command) {
   NAM_RETURN_IF_ERROR(CheckOptions(command.Options()));
-  NAM_ASSIGN_OR_RETURN(output.format, ParseOutputFormat(command.output().format));
+  NAM_ASSIGN_OR_RETURN(const OutputFormat format, ParseOutputFormat(command.output().format));
   if (!command.output().html.empty()) NAM_RETURN_IF_ERROR(CheckHtmlPath(command.output().html));
-  if (!command.output().compare.empty()) {
-    NAM_ASSIGN_OR_RETURN(output.older,
-                         ReadReport(command.output().compare, absl::StrCat("bench ", command.name())));
-  }
   NAM_RETURN_IF_ERROR(command.Check());
-  return output;
+  return format;
 }
 
 void PrintTables(const Report& report, OutputFormat format) {
-  const auto print = [&](const Json& rows) {
-    std::cout << Render(TableOf(WithoutArrays(rows)), {.format = format, .footer = false});
-  };
-  print(report.rows);
+  std::cout << Render(TableOf(WithoutArrays(report.rows)), {.format = format, .footer = false});
   if (format != OutputFormat::kTable) return;
-  for (const auto& [name, value] : report.summary.items()) {
-    if (value.is_array()) {
-      print(value);
-    } else {
-      std::cout << name << ": " << value << "\n";
-    }
-  }
+  for (const auto& [name, value] : report.summary.items()) std::cout << name << ": " << value << "\n";
   const Json host = HostJson();
   std::cout << report.remarks
             << absl::StrFormat("host: %d x %s\n", host.value("processors", 0),
                                host.value("processor", "unknown processor"));
 }
 
-absl::Status Print(Command& command, const Output& output, Report report) {
-  if (output.older.has_value()) {
-    Compare(*output.older, report.compared, report.rows, report.summary);
-    const std::string differing =
-        DifferingSettings(output.older->value("config", Json::object()), report.config);
-    if (!differing.empty()) absl::StrAppend(&report.remarks, "These runs differ in ", differing, ".\n");
-  }
+absl::Status Print(Command& command, OutputFormat format, Report report) {
   if (!command.output().html.empty()) {
     const auto seed = report.config.find("seed");
     NAM_RETURN_IF_ERROR(WritePage(command.output().html,
@@ -143,14 +118,14 @@ absl::Status Print(Command& command, const Output& output, Report report) {
                                    .rows = report.rows,
                                    .seed = seed != report.config.end() ? seed->dump() : ""}));
   }
-  if (output.format == OutputFormat::kJson) {
+  if (format == OutputFormat::kJson) {
     std::cout << JsonReport{.command = absl::StrCat("bench ", command.name()),
                             .config = std::move(report.config),
                             .rows = std::move(report.rows),
                             .summary = std::move(report.summary)}
                      .ToString();
   } else {
-    PrintTables(report, output.format);
+    PrintTables(report, format);
   }
   std::cout.flush();
   return absl::OkStatus();
@@ -245,8 +220,8 @@ absl::Status Run::InCluster(LocalClusterOptions options, const Job& job) {
 }
 
 int RunCommand(Command& command) {
-  const absl::StatusOr<Output> output = CheckAll(command);
-  if (!output.ok()) return Refuse(output.status());
+  const absl::StatusOr<OutputFormat> format = CheckAll(command);
+  if (!format.ok()) return Refuse(format.status());
   const double load_average = LoadAverage();
   if (!command.simulated()) WarnOfLoad(load_average);
   absl::StatusOr<Report> report = absl::InternalError("not measured");
@@ -260,7 +235,7 @@ int RunCommand(Command& command) {
   if (!command.simulated()) config["load_average"] = load_average;
   report->config = std::move(config);
   const bool correct = report->correct;
-  const absl::Status printed = Print(command, *output, *std::move(report));
+  const absl::Status printed = Print(command, *format, *std::move(report));
   if (!printed.ok()) return ReportFailure(printed);
   return correct ? kExitOk : kExitCheckFailed;
 }

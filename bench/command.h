@@ -25,9 +25,8 @@
 /// rest:
 ///
 ///     options: table ─▶ command line, ranges ─▶ Check ─▶ Measure ─▶ Report ─▶ table, CSV, JSON, HTML
-///                                                 │          └─ Run: progress, Ctrl-C, folder, private
-///                                                 cluster └─ what is left open, and what depends on other
-///                                                 options
+///                                                 │         └─ Run: progress, Ctrl-C, folder, cluster
+///                                                 └─ what is left open, and depends on other options
 namespace nam::bench {
 
 /// A row of a command's table of options.
@@ -49,6 +48,9 @@ struct Option {
   std::vector<std::string> words = {};  // the only ones, if any
   std::string value_name = {};          // `FILE`; of a place, which is not in the config
 
+  static Option Within(std::string name, Target target, double least, double most, std::string help) {
+    return {.name = std::move(name), .target = target, .help = std::move(help), .range = {{least, most}}};
+  }
   static Option OneOf(std::string name, Target target, std::vector<std::string> words, std::string help) {
     return {.name = std::move(name), .target = target, .help = std::move(help), .words = std::move(words)};
   }
@@ -64,10 +66,9 @@ struct Option {
 struct Report {
   Json config = Json::object();  // in addition to the options
   Json rows = Json::array();
-  Json summary = Json::object();  // arrays of rows in it are tables of their own
-  std::string remarks;            // lines below the table
+  Json summary = Json::object();
+  std::string remarks;  // lines below the table
   std::vector<std::string> charts = {};
-  ComparedFigures compared = {};
   bool correct = true;  // false: an answer is wrong
 };
 
@@ -110,8 +111,7 @@ class Command {
   /// What the frame does with a report; which of its options a command has, the command says.
   struct Output {
     std::string format = "table";
-    std::string html;     // a page with the charts
-    std::string compare;  // an older report of --format=json
+    std::string html;  // a page with the charts
   };
 
   Command(std::string name, std::string help) : name_(std::move(name)), help_(std::move(help)) {}
@@ -121,7 +121,6 @@ class Command {
 
   virtual std::vector<Option> Options() = 0;
   virtual bool has_charts() const { return false; }
-  virtual bool compares() const { return false; }
   /// True in virtual time, which other load on the host does not disturb.
   virtual bool simulated() const { return false; }
   /// Completes options that were left open. INVALID_ARGUMENT and other errors are the user's.

@@ -52,7 +52,7 @@ class Measurement {
       : testbed_(testbed), run_(run), repeat_(repeat), round_ns_(round_ns) {}
 
   absl::StatusOr<FabricMeasurements> Measure(const FabricGrid& grid) {
-    const ServerAddress& server = testbed_.server().address();
+    const ServerAddress& server = testbed_.server_address();
     for (uint32_t i = 0; i < grid.threads.back(); ++i) {
       NAM_ASSIGN_OR_RETURN(lanes_.emplace_back(),
                            Lane::Open(testbed_.client(), server, BufferBytes(grid), uint64_t{i} << 40));
@@ -84,19 +84,16 @@ class Measurement {
 
   absl::Status Round(FabricFigures& figures) {
     const FabricCase& wanted = figures.wanted;
-    NAM_ASSIGN_OR_RETURN(const double rate, SumOverLanes(testbed_.client(), lanes_, wanted.threads,
-                                                         [&](Lane& lane, size_t) -> absl::StatusOr<double> {
-                                                           return OurRate(lane, figures);
-                                                         }));
-    figures.rates.push_back(rate);
+    NAM_ASSIGN_OR_RETURN(
+        figures.rates.emplace_back(),
+        SumOverLanes(
+            testbed_.client(), lanes_, wanted.threads, [&](Lane& lane, size_t) -> absl::StatusOr<double> {
+              NAM_ASSIGN_OR_RETURN(const Lane::Outcome outcome, lane.Run(wanted, round_ns_, nullptr));
+              return static_cast<double>(outcome.operations) * 1e9 / static_cast<double>(outcome.elapsed_ns);
+            }));
     if (!bound_.has_value() || !bound_->covers(wanted.operation)) return absl::OkStatus();
     NAM_ASSIGN_OR_RETURN(figures.limit_rates.emplace_back(), bound_->rate(wanted, round_ns_));
     return absl::OkStatus();
-  }
-
-  absl::StatusOr<double> OurRate(Lane& lane, FabricFigures& figures) {
-    NAM_ASSIGN_OR_RETURN(const Lane::Outcome outcome, lane.Run(figures.wanted, round_ns_, nullptr));
-    return static_cast<double>(outcome.operations) * 1e9 / static_cast<double>(outcome.elapsed_ns);
   }
 
   absl::Status TakeLatencies(FabricFigures& figures) {
@@ -166,12 +163,6 @@ std::string SizeName(uint32_t bytes) {
   return text;
 }
 
-Json FabricRows(const FabricMeasurements& measurements) {
-  Json rows = Json::array();
-  for (const FabricFigures& figures : measurements.figures) rows.push_back(RowOf(figures));
-  return rows;
-}
-
 /// `read_64KiB_over_limit`, `cas_over_limit`, …: medians relative to the bound, with 16 in flight if
 /// measured, else the most.
 Json FabricSummary(const FabricMeasurements& measurements) {
@@ -227,18 +218,15 @@ class FabricBench final : public TestbedCommand {
   }
 
   std::vector<Option> Options() override {
-    return WithTestbed({Option::OneOf("--operations", &operations_, {"read", "write", "cas", "faa", "send"},
-                                      "only these (all)"),
-                        {"--sizes", &sizes_, "only these: 8 to 1MiB (8,512,2KiB,64KiB,1MiB)"},
-                        {"--in-flight",
-                         &in_flight_,
-                         "operations in flight per thread, 1 to 64 (1,10,16,64)",
-                         {{1, kInFlightMax}}},
-                        {"--threads", &threads_, "client threads, 1 to 64 (1)", {{1, kBenchThreadsMax}}},
-                        {"--span",
-                         Option::Bytes{&testbed_.region_bytes},
-                         "size of the server's memory in use",
-                         {{kBytesMax, kSpanBytesMost}}}});
+    return WithTestbed(
+        {Option::OneOf("--operations", &operations_, {"read", "write", "cas", "faa", "send"},
+                       "only these (all)"),
+         {"--sizes", &sizes_, "only these: 8 to 1MiB (8,512,2KiB,64KiB,1MiB)"},
+         Option::Within("--in-flight", &in_flight_, 1, kInFlightMax,
+                        "operations in flight per thread, 1 to 64 (1,10,16,64)"),
+         Option::Within("--threads", &threads_, 1, kBenchThreadsMax, "client threads, 1 to 64 (1)"),
+         Option::Within("--span", Option::Bytes{&testbed_.region_bytes}, kBytesMax, kSpanBytesMost,
+                        "size of the server's memory in use")});
   }
   absl::Status Check() override {
     NAM_ASSIGN_OR_RETURN(grid_, ParseGrid(operations_, sizes_, in_flight_, threads_));
@@ -249,11 +237,9 @@ class FabricBench final : public TestbedCommand {
   absl::StatusOr<Report> MeasureOn(Testbed& testbed, Run& run) override {
     NAM_ASSIGN_OR_RETURN(const FabricMeasurements measurements,
                          Measurement(testbed, run, repeat(), round_ns()).Measure(grid_));
-    Report report{.config = {{"span_bytes", testbed.server().address().region_bytes}},
-                  .rows = FabricRows(measurements),
-                  .summary = FabricSummary(measurements),
-                  .compared = {.settings = {"operation", "bytes", "in_flight", "threads"},
-                               .figures = {"operations_per_second", "over_limit"}}};
+    Report report{.config = {{"span_bytes", testbed.server_address().region_bytes}},
+                  .summary = FabricSummary(measurements)};
+    for (const FabricFigures& figures : measurements.figures) report.rows.push_back(RowOf(figures));
     report.charts = ChartsOf(report.rows);
     if (!measurements.limit.empty()) {
       report.config["limit"] = measurements.limit;

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "bench/bench_server.h"
 #include "bench/fabric_case.h"
 #include "bench/scatter.h"
-#include "bench/server_end.h"
 #include "fabric/fabric.h"
 
 namespace nam::bench {

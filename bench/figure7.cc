@@ -21,8 +21,8 @@ constexpr int kSteps = 20;
 constexpr double kMsOfS = 1e3;
 constexpr char kRemarks[] =
     "Milliseconds of a join of two relations of 1M tuples of 8 bytes, by the equations of the paper's "
-    "sections 5.1 "
-    "and 5.2 alone: c_mem = 1e-9 s a byte, c_net of messages of 2 KiB, Bloom filters with 10 % errors.\n";
+    "sections 5.1 and 5.2 alone: c_mem = 1e-9 s a byte, c_net of messages of 2 KiB, Bloom filters with 10 % "
+    "errors.\n";
 
 struct Curve {
   const char* figure;

@@ -6,7 +6,7 @@
 #include "bench/algorithm_report.h"
 #include "bench/commands.h"
 #include "bench/join_workload.h"
-#include "bench/tuple_count.h"
+#include "bench/tuple_table.h"
 
 namespace nam::bench {
 namespace {
@@ -23,10 +23,11 @@ class JoinBench final : public AlgorithmCommand {
                          JoinAlgorithms(), {"rrj", "rdma_ghj", "ghj", "ghj_bloom"}, kSimulatedThreads) {}
 
   std::vector<Option> Options() override {
-    return WithAlgorithms({{"--tuples", &tuples_, "total per relation: 16M,64M (16M, in sim 64M)"},
-                           {"--selectivity", &selectivity_,
-                            "matches for each tuple of S: 0.25,0.5,1 (1, in sim 0.25,0.5,0.75,1)"},
-                           {"--zipf", &zipf_, "skew of S's keys, 0 to 1.25 (0,1, in sim 0)", {{0, 1.25}}}});
+    return WithAlgorithms(
+        {{"--tuples", &tuples_, "total per relation: 16M,64M (16M, in sim 64M)"},
+         {"--selectivity", &selectivity_,
+          "matches for each tuple of S: 0.25,0.5,1 (1, in sim 0.25,0.5,0.75,1)"},
+         Option::Within("--zipf", &zipf_, 0, 1.25, "skew of S's keys, 0 to 1.25 (0,1, in sim 0)")});
   }
 
  private:

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "bench/commands.h"
-#include "bench/server_end.h"
 #include "terminal/command_line.h"
 
 namespace nam::bench {
@@ -24,8 +23,6 @@ class BenchCommandLine final : public CommandLine {
          {CheckoutCommand, SsbCommand, TpchCommand, FabricCommand, PrefetchCommand, MulticastCommand,
           ShuffleCommand, Figure7Command, CalibrateCommand, JoinCommand, AggregateCommand, ChoiceCommand})
       AddCommand(*commands_.emplace_back(make()));
-    // Hidden from the help: the benchmarks start it.
-    Command("bench-server", "", [] { return RunBenchServer(); })->group("");
     NameEnvironment(app_);
   }
 
@@ -37,8 +34,6 @@ class BenchCommandLine final : public CommandLine {
       std::visit([&](const auto& target) { AddOption(app, option, target); }, option.target);
     if (command.has_charts())
       Add(app, "--html", command.output().html, "write a page with the plots", "FILE");
-    if (command.compares())
-      Add(app, "--compare", command.output().compare, "an older report of --format=json", "FILE");
     AddFormat(app, command.output().format);
   }
 

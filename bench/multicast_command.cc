@@ -33,12 +33,14 @@ struct Receiver {
 
 class Multicast final : public StreamCommand {
  public:
-  Multicast() : StreamCommand("multicast", "blocks to many receivers, by READ and by multicast", 5) {}
+  Multicast() : StreamCommand("multicast", "blocks to many receivers, by READ and by multicast", 5) {
+    testbed_.own_process = false;
+  }
 
   std::vector<Option> Options() override {
     return WithStream(
-        {{"--receivers", &receiver_counts_, "only these: 1 to 16 (1,2,…,8)", {{1, kReceiversMax}}},
-         {"--blocks", &blocks_, "blocks for every receiver", {{kBlocksPerChain, kBlocksMax}}}});
+        {Option::Within("--receivers", &receiver_counts_, 1, kReceiversMax, "only these: 1 to 16 (1,2,…,8)"),
+         Option::Within("--blocks", &blocks_, kBlocksPerChain, kBlocksMax, "blocks for every receiver")});
   }
   absl::Status Check() override {
     NAM_RETURN_IF_ERROR(StreamCommand::Check());
@@ -52,13 +54,13 @@ class Multicast final : public StreamCommand {
 
  private:
   absl::StatusOr<Report> MeasureOn(Testbed& testbed, Run& run) override {
-    OneServer directory(testbed.server().address());
+    OneServer directory(testbed.server_address());
     std::vector<Receiver> receivers(*std::max_element(receiver_counts_.begin(), receiver_counts_.end()));
     for (Receiver& receiver : receivers) {
       NAM_ASSIGN_OR_RETURN(receiver.fabric, testbed.OpenClient());
       NAM_ASSIGN_OR_RETURN(receiver.channels, OpenChannels(*receiver.fabric, directory, threads()));
     }
-    NAM_ASSIGN_OR_RETURN(set_, WriteChains(*receivers.front().channels.front(), testbed.server().address(),
+    NAM_ASSIGN_OR_RETURN(set_, WriteChains(*receivers.front().channels.front(), testbed.server_address(),
                                            block_bytes(), blocks_ / kBlocksPerChain));
     for (uint32_t part = 0; part < threads(); ++part) parts_.push_back(PartOf(set_, part, threads()));
     std::vector<ReceiverFigures> figures;
@@ -75,15 +77,10 @@ class Multicast final : public StreamCommand {
     return ReportOf(figures);
   }
 
-  absl::Status Round(ServerEnd& server, std::vector<Receiver>& receivers, ReceiverFigures& figures) {
+  absl::Status Round(BenchServer& server, std::vector<Receiver>& receivers, ReceiverFigures& figures) {
     std::vector<storage::MulticastAddress> senders;
     if (figures.multicast) {
-      NAM_ASSIGN_OR_RETURN(senders,
-                           server.StartMulticast({.first_group = next_group_,
-                                                  .members = figures.receivers,
-                                                  .block_bytes = block_bytes(),
-                                                  .chains = static_cast<uint32_t>(set_.chains.size()),
-                                                  .streams = threads()}));
+      NAM_ASSIGN_OR_RETURN(senders, server.StartMulticast(parts_, figures.receivers, next_group_));
       next_group_ += threads();
     }
     std::vector<Scanned> scanned(size_t{figures.receivers} * threads());
@@ -149,8 +146,7 @@ class Multicast final : public StreamCommand {
   Report ReportOf(const std::vector<ReceiverFigures>& figures) const {
     Report report{
         .config = {{"window", kWindow}, {"blocks", set_.chains.size() * kBlocksPerChain}},
-        .remarks = "Blocks per second of each receiver: the mean of all, and medians of the rounds.\n",
-        .compared = {.settings = {"way", "receivers"}, .figures = {"blocks_per_second"}}};
+        .remarks = "Blocks per second of each receiver: the mean of all, and medians of the rounds.\n"};
     const auto rate_of = [&](uint32_t receivers, bool multicast) -> std::optional<double> {
       for (const ReceiverFigures& each : figures)
         if (each.receivers == receivers && each.multicast == multicast) return Median(each.rates);

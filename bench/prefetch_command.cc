@@ -26,7 +26,8 @@ class Prefetch final : public StreamCommand {
   Prefetch() : StreamCommand("prefetch", "the engine's block stream by the number of blocks in flight", 31) {}
 
   std::vector<Option> Options() override {
-    return WithStream({{"--windows", &windows_, "only these: 1 to 64 (1,2,3,5,10,20,64)", {{1, 64}}}});
+    return WithStream(
+        {Option::Within("--windows", &windows_, 1, 64, "only these: 1 to 64 (1,2,3,5,10,20,64)")});
   }
   absl::Status Check() override {
     NAM_RETURN_IF_ERROR(StreamCommand::Check());
@@ -36,10 +37,10 @@ class Prefetch final : public StreamCommand {
 
  private:
   absl::StatusOr<Report> MeasureOn(Testbed& testbed, Run& run) override {
-    OneServer directory(testbed.server().address());
+    OneServer directory(testbed.server_address());
     NAM_ASSIGN_OR_RETURN(const Channels channels, OpenChannels(testbed.client(), directory, threads()));
     NAM_ASSIGN_OR_RETURN(set_,
-                         WriteChains(*channels.front(), testbed.server().address(), block_bytes(), kChains));
+                         WriteChains(*channels.front(), testbed.server_address(), block_bytes(), kChains));
     std::vector<WindowFigures> figures;
     for (const uint32_t window : windows_) figures.push_back({.window = window});
     if (testbed.client().capabilities().in_place) {
@@ -91,8 +92,7 @@ class Prefetch final : public StreamCommand {
   }
 
   Report ReportOf(const std::vector<WindowFigures>& figures) const {
-    Report report{.remarks = "Medians; every block's integers are summed up.\n",
-                  .compared = {.settings = {"blocks", "window"}, .figures = {"blocks_per_second"}}};
+    Report report{.remarks = "Medians; every block's integers are summed up.\n"};
     const auto rate_of = [&](uint32_t window, bool in_place) -> std::optional<double> {
       for (const WindowFigures& each : figures)
         if (each.window == window && each.in_place == in_place) return Median(each.rates);

@@ -8,7 +8,6 @@
 #include "base/status_macros.h"
 #include "bench/commands.h"
 #include "bench/duckdb.h"
-#include "bench/query_report.h"
 #include "bench/query_work.h"
 #include "partitioner/loader.h"
 #include "storage/block.h"
@@ -34,18 +33,16 @@ class QueryBench final : public Command {
         Option::OneOf("--fabric", &fabric_, {"shm", "tcp", "verbs"}, "that the cluster uses"),
         {"--memory-servers", &memory_servers_, "number of memory servers"},
         {"--compute-servers", &compute_servers_, "number of compute servers"},
-        {"--threads", &threads_, "total per contender; 0: one per processor", {{0, kThreadsMax}}},
+        Option::Within("--threads", &threads_, 0, kThreadsMax, "total per contender; 0: one per processor"),
         Option::OneOf("--peer", &peer_, {"none", "duckdb"}, "to take turns with"),
         Option::Place("--peer-dir", &peer_dir_, "DIR", "DuckDB's process"),
         {"--peer-memory", Option::Bytes{&peer_memory_bytes_}, "the peer's memory limit; default: its own"},
         {"--peer-file", &peer_file_,
          "keep the peer's tables in a compressed file, if they do not fit its memory"},
-        {"--repeat", &repeat_, "runs of each query, after a warm-up", {{1, 10'000}}},
+        Option::Within("--repeat", &repeat_, 1, 10'000, "runs of each query, after a warm-up"),
         {"--memory", Option::Bytes{&memory_bytes_}, "per memory server; default: enough"},
-        {"--block-bytes",
-         Option::Bytes{&block_bytes_},
-         "maximum size of a block",
-         {{0, storage::kMaxBlockBytes}}},
+        Option::Within("--block-bytes", Option::Bytes{&block_bytes_}, 0, storage::kMaxBlockBytes,
+                       "maximum size of a block"),
     };
     if (benchmark_.name == TpchBenchmark().name) {
       options.push_back({"--parameters-seed", &parameters_seed_,
@@ -55,7 +52,6 @@ class QueryBench final : public Command {
     return options;
   }
   bool has_charts() const override { return true; }
-  bool compares() const override { return true; }
   absl::Status Check() override {
     QueryParameters parameters{.scale_factor = scale_factor_};
     if (parameters_seed_ != 0) parameters.seed = parameters_seed_;
@@ -110,8 +106,7 @@ class QueryBench final : public Command {
                   .summary = QuerySummary(work.queries()),
                   .remarks = absl::StrCat("Medians in milliseconds; ratios above 1 are in our favour. ",
                                           threads_, " threads on each side.\n"),
-                  .charts = {TimeChart("Time of each query", work.queries())},
-                  .compared = ComparedQueryTimes()};
+                  .charts = {TimeChart("Time of each query", work.queries())}};
     report.summary[absl::StrCat("load_", benchmark_.largest_table, "_rows_per_second")] =
         static_cast<int64_t>(work.load_rows_per_second());
     report.correct = AllEqual(work.queries());

@@ -1,9 +1,8 @@
-#include "bench/query_report.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "bench/query_work.h"
 
 namespace nam::bench {
 namespace {
@@ -52,13 +51,6 @@ Json QuerySummary(const std::vector<CaseFigures>& queries) {
     SetIf(summary, absl::StrCat(ratio.name, "_min"), *std::min_element(all.begin(), all.end()));
   }
   return summary;
-}
-
-ComparedFigures ComparedQueryTimes() {
-  ComparedFigures compared{.settings = {"query"}, .figures = {}, .times = true};
-  for (const char* contender : {kInPlace, kCopy, kDuckDb, kRead})
-    compared.figures.push_back(absl::StrCat(contender, "_median_ms"));
-  return compared;
 }
 
 }  // namespace nam::bench

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "bench/query_report.h"
 #include "dataset/generator.h"
 #include "dataset/tbl_writer.h"
 #include "localcluster/state_directory.h"

@@ -1,15 +1,28 @@
 #include "bench/read_bound.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
+#include <cstddef>
+#include <span>
+#include <utility>
 
 #include "base/status_macros.h"
+#include "storage/scratch_streams.h"
 
 namespace nam::bench {
 namespace {
 
 constexpr size_t kPlacesMax = 16'384;  // 1 GiB
+
+absl::Status ReadAll(storage::Channel& channel, std::vector<storage::ScratchPage> pages) {
+  const std::atomic<bool> never = false;
+  storage::ScratchReader reader(channel, ReadBound::kReadBytes, ReadBound::kInFlight, never);
+  reader.Start(std::move(pages));
+  while (true) {
+    NAM_ASSIGN_OR_RETURN(const std::span<std::byte> page, reader.Next());
+    if (page.empty()) return absl::OkStatus();
+  }
+}
 
 }  // namespace
 
@@ -48,47 +61,20 @@ absl::Status ReadBound::FindPlaces(catalog::Attachment& attachment) {
 
 absl::StatusOr<double> ReadBound::Run(uint64_t bytes) {
   const uint64_t reads = (bytes + kReadBytes - 1) / kReadBytes;
-  std::atomic<uint64_t> taken = 0;
+  std::vector<std::vector<storage::ScratchPage>> pages(channels_.size());
+  for (uint64_t i = 0; i < reads; ++i)
+    pages[i % pages.size()].push_back({places_[i % places_.size()], kReadBytes});
   std::vector<absl::Status> results(channels_.size());
   std::vector<std::unique_ptr<fabric::Thread>> threads;
   const int64_t begun_ns = fabric_.clock().NowNs();
   for (size_t i = 0; i < channels_.size(); ++i) {
-    threads.push_back(
-        fabric_.StartThread("bench-read", [&, i] { results[i] = RunThread(*channels_[i], taken, reads); }));
+    threads.push_back(fabric_.StartThread(
+        "bench-read", [&, i] { results[i] = ReadAll(*channels_[i], std::move(pages[i])); }));
   }
   threads.clear();
   const int64_t ended_ns = fabric_.clock().NowNs();
   for (const absl::Status& result : results) NAM_RETURN_IF_ERROR(result);
   return static_cast<double>(ended_ns - begun_ns) * 1e-6;
-}
-
-absl::Status ReadBound::RunThread(storage::Channel& channel, std::atomic<uint64_t>& taken, uint64_t reads) {
-  std::array<fabric::Completion, kInFlight> done;
-  size_t free = kInFlight;
-  for (size_t slot = 0; slot < free; ++slot) done[slot].id = slot;
-  size_t in_flight = 0;
-  while (true) {
-    for (size_t i = 0; i < free; ++i) {
-      const uint64_t number = taken.fetch_add(1, std::memory_order_relaxed);
-      if (number >= reads) break;
-      NAM_ASSIGN_OR_RETURN(const storage::Channel::Target from,
-                           channel.Resolve(places_[number % places_.size()], kReadBytes));
-      const uint64_t slot = done[i].id;
-      const auto read = fabric::WorkRequest::Read(slot, channel.buffer().Slice(slot * kReadBytes, kReadBytes),
-                                                  from.address);
-      if (absl::Status status = from.queue_pair->Post({&read, 1}); !status.ok()) {
-        channel.Break();
-        return status;
-      }
-      ++in_flight;
-    }
-    if (in_flight == 0) return absl::OkStatus();
-    NAM_ASSIGN_OR_RETURN(free, channel.WaitSome(done));
-    for (const fabric::Completion& completion : std::span(done).first(free)) {
-      if (!completion.ok()) return channel.Error(completion);
-    }
-    in_flight -= free;
-  }
 }
 
 }  // namespace nam::bench

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -28,7 +27,6 @@ class ReadBound {
  private:
   explicit ReadBound(fabric::Fabric& fabric) : fabric_(fabric) {}
   absl::Status FindPlaces(catalog::Attachment& attachment);
-  absl::Status RunThread(storage::Channel& channel, std::atomic<uint64_t>& taken, uint64_t reads);
 
   fabric::Fabric& fabric_;
   std::vector<std::unique_ptr<storage::Channel>> channels_;

@@ -1,5 +1,3 @@
-#include "bench/row_calibration.h"
-
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "bench/calibration.h"
 #include "bench/report.h"
 #include "optimizer/join_cost.h"
 #include "partitioner/loader.h"
@@ -57,12 +56,12 @@ class Tables {
     for (const std::string& name : loaded_) attachment_.catalog().DropTable(name).IgnoreError();
   }
   absl::Status Load() {
-    NAM_RETURN_IF_ERROR(LoadOne("large", rows_));
-    NAM_RETURN_IF_ERROR(LoadOne("other", rows_));
-    NAM_RETURN_IF_ERROR(LoadOne("medium", std::min(rows_, kMediumRows)));
-    NAM_RETURN_IF_ERROR(LoadOne("middle", std::min(rows_, kMediumRows)));
-    NAM_RETURN_IF_ERROR(LoadOne("small", kSmallRows));
-    return LoadOne("tiny", kSmallRows);
+    const uint64_t medium = std::min(rows_, kMediumRows);
+    for (const auto& [name, rows] :
+         {std::pair("large", rows_), std::pair("other", rows_), std::pair("medium", medium),
+          std::pair("middle", medium), std::pair("small", kSmallRows), std::pair("tiny", kSmallRows)})
+      NAM_RETURN_IF_ERROR(LoadOne(name, rows));
+    return absl::OkStatus();
   }
   std::string Name(const std::string& table) const { return prefix_ + table; }
 
@@ -102,7 +101,7 @@ class Tables {
 class RowCalibration {
  public:
   RowCalibration(catalog::Attachment& attachment, const FabricConstants& measured,
-                 const RowCalibrationOptions& options)
+                 const CalibrationOptions& options)
       : attachment_(attachment), options_(options), tables_(attachment, options.rows) {
     cluster_.constants = measured;
   }
@@ -209,10 +208,9 @@ class RowCalibration {
 
   /// The median of EXPLAIN ANALYZE's times, after a warm-up run.
   absl::StatusOr<double> ActualMs(const char* doing, const char* choices, const std::string& query) {
-    const auto& proceed = options_.calibration.proceed;
-    if (proceed && !proceed(doing)) return absl::CancelledError("interrupted");
+    if (!options_.proceed(doing)) return absl::CancelledError("interrupted");
     std::vector<double> times_ms;
-    for (int round = 0; round <= options_.calibration.rounds; ++round) {
+    for (int round = 0; round <= options_.rounds; ++round) {
       NAM_ASSIGN_OR_RETURN(const session::ResultSet result,
                            session_->Execute("explain (analyze, format json) " + query));
       const Json plan = Json::parse(result.rows.at(0).at(0).text, nullptr, false);
@@ -224,7 +222,7 @@ class RowCalibration {
   }
 
   catalog::Attachment& attachment_;
-  const RowCalibrationOptions& options_;
+  const CalibrationOptions& options_;
   ClusterShape cluster_;
   Tables tables_;
   std::unique_ptr<session::Session> session_;
@@ -244,8 +242,8 @@ double FittedConstant(const FabricConstants& constants, const catalog::FabricCon
 
 absl::StatusOr<FabricConstants> FitRowConstants(catalog::Attachment& attachment,
                                                 const FabricConstants& measured,
-                                                const RowCalibrationOptions& options) {
-  RowCalibrationOptions with = options;
+                                                const CalibrationOptions& options) {
+  CalibrationOptions with = options;
   while (true) {
     absl::StatusOr<FabricConstants> fitted = RowCalibration(attachment, measured, with).Run();
     if (!absl::IsResourceExhausted(fitted.status()) || with.rows / 2 < kMediumRows) return fitted;

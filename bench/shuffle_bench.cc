@@ -52,13 +52,6 @@ std::string ShuffleBench::QueryOf(uint32_t tables) {
   }
 }
 
-const ShuffleBench::Case* ShuffleBench::Find(uint32_t tables, uint32_t servers) const {
-  for (const Case& each : cases_) {
-    if (each.tables == tables && each.servers == servers) return &each;
-  }
-  return nullptr;
-}
-
 absl::Status ShuffleBench::Load(Run& run) {
   const ssb::Generator generator({.scale_factor = options_.scale_factor, .seed = options_.seed});
   for (const ssb::Table table : kTables) {
@@ -137,20 +130,16 @@ absl::Status ShuffleBench::KeepRows() {
 }
 
 absl::Status ShuffleBench::Measure(Run& run) {
-  for (const uint32_t servers : options_.servers) NAM_RETURN_IF_ERROR(MeasureOn(servers, run));
-  return absl::OkStatus();
-}
-
-absl::Status ShuffleBench::MeasureOn(uint32_t servers, Run& run) {
-  const std::vector<fabric::Fabric*> fabrics(cluster_.fabrics.begin(), cluster_.fabrics.begin() + servers);
-  NAM_ASSIGN_OR_RETURN(const auto shuffle, ShuffleCluster::Open(fabrics, {.threads = options_.threads,
-                                                                          .messages = options_.messages}));
+  NAM_ASSIGN_OR_RETURN(
+      const auto shuffle,
+      ShuffleCluster::Open(cluster_.fabrics, {.threads = options_.threads, .messages = options_.messages}));
+  const size_t servers = cluster_.fabrics.size();
   for (const std::string& setting :
        {absl::StrCat("compute_servers = ", servers), absl::StrCat("multicast = ", options_.multicast),
         absl::StrCat("whole_tuples = ", options_.whole_tuples ? "on" : "off")})
     NAM_RETURN_IF_ERROR(cluster_.session->Execute("SET nam." + setting).status());
   for (size_t q = 0; q < queries_.size(); ++q) {
-    Case& measured = cases_.emplace_back(Case{.tables = options_.tables[q], .servers = servers});
+    Case& measured = cases_.emplace_back(Case{.tables = options_.tables[q]});
     std::vector<Contender> plans;
     for (const char* plan : {kPipelined, kShuffle, kMaterialized})
       plans.push_back({plan, [&, q, plan] { return TakeTurn(*shuffle, q, plan, measured.moved[plan]); }});

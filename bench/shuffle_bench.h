@@ -30,9 +30,8 @@ inline constexpr char kMaterialized[] = "shuffle, materialized";
 class ShuffleBench {
  public:
   struct Options {
-    std::vector<uint32_t> tables;   // joined tables: 2, 3, 4
-    std::vector<uint32_t> servers;  // compute servers per side, by measurement
-    uint32_t threads = 1;           // per server
+    std::vector<uint32_t> tables;  // joined tables: 2, 3, 4
+    uint32_t threads = 1;          // per compute server
     double scale_factor = 1;
     uint64_t seed = 1;
     uint32_t fan_out = 8;  // parts per join key
@@ -45,7 +44,7 @@ class ShuffleBench {
   struct Cluster {
     catalog::Attachment* attachment = nullptr;
     session::Session* session = nullptr;
-    std::vector<fabric::Fabric*> fabrics;  // the shuffle's servers, as many as are ever used
+    std::vector<fabric::Fabric*> fabrics;  // the shuffle's servers; the cluster has as many
     // In `sim`:
     fabric::sim::World* world = nullptr;
     fabric::sim::NicModel nic;
@@ -62,7 +61,6 @@ class ShuffleBench {
   };
   struct Case {
     uint32_t tables = 0;
-    uint32_t servers = 0;
     CaseFigures figures;  // the plans are its contenders
     std::map<std::string, Moved> moved;
   };
@@ -72,9 +70,8 @@ class ShuffleBench {
   absl::Status Load(Run& run);
   absl::Status Measure(Run& run);
 
+  /// In the order of the options' tables.
   const std::vector<Case>& cases() const { return cases_; }
-  /// NULL if it was not measured.
-  const Case* Find(uint32_t tables, uint32_t servers) const;
   const Options& options() const { return options_; }
   bool simulated() const { return cluster_.world != nullptr; }
   uint64_t lineorder_rows() const { return lineorder_rows_; }
@@ -83,7 +80,6 @@ class ShuffleBench {
  private:
   absl::Status Bind();
   absl::Status KeepRows();
-  absl::Status MeasureOn(uint32_t servers, Run& run);
   absl::StatusOr<Turn> TakeTurn(ShuffleCluster& shuffle, size_t query, const std::string& plan, Moved& moved);
   execution::DictionaryLoader Loader();
 

@@ -19,11 +19,10 @@ constexpr uint32_t kSimulatedScanNs = 800;
 }  // namespace
 
 std::vector<Option> StreamCommand::WithStream(std::vector<Option> own) {
-  own.push_back({"--block-bytes",
-                 Option::Bytes{&block_bytes_},
-                 "size of a block",
-                 {{storage::kMinBlockBytes, 64 << 10}}});
-  own.push_back({"--threads", &threads_, "per receiver; 0: the fabric's default", {{0, kBenchThreadsMax}}});
+  own.push_back(Option::Within("--block-bytes", Option::Bytes{&block_bytes_}, storage::kMinBlockBytes,
+                               64 << 10, "size of a block"));
+  own.push_back(
+      Option::Within("--threads", &threads_, 0, kBenchThreadsMax, "per receiver; 0: the fabric's default"));
   own.push_back({"--scan-ns", &scan_ns_, "sim: computation per block; 0: as in I-Store's figures"});
   return WithTestbed(std::move(own));
 }

@@ -31,8 +31,8 @@ class StreamCommand : public TestbedCommand {
  private:
   uint64_t block_bytes_ = 2048;
   uint32_t threads_ = 0;  // per compute server; 0: the fabric's default
-  uint32_t scan_ns_ =
-      0;  // charged per block; 0: the paper's processors. On real fabrics scans take real time
+  /// Charged per block; 0: the paper's processors. On real fabrics scans take real time.
+  uint32_t scan_ns_ = 0;
 };
 
 /// A compute server's channels, one per thread; connected once, used in every round.

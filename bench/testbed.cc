@@ -1,101 +1,140 @@
 #include "bench/testbed.h"
 
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "fabric/sim/world.h"
 #include "fabric/threads.h"
+#include "terminal/json_report.h"
 
 namespace nam::bench {
 namespace {
 
-class RealTestbed final : public Testbed {
- public:
-  static absl::StatusOr<std::unique_ptr<Testbed>> Open(const TestbedOptions& options) {
-    std::unique_ptr<RealTestbed> testbed(new RealTestbed);
-    fabric::FabricOptions& client = testbed->client_options_;
-    client = {.kind = options.kind, .rdma = options.rdma, .encrypt = options.encrypt};
-    // Both ends are on this host; an explicit device may have an address other than the server's.
-    if (options.rdma.empty()) client.host = options.server_host;
-    client.secret = absl::StrFormat("%016x%016x", fabric::RandomBits(), fabric::RandomBits());
-    ServerProcessOptions server{.fabric = client,
-                                .server = {.region_bytes = options.region_bytes, .host = options.server_host},
-                                .log_file = options.log_file};
-    server.fabric.rdma = options.server_rdma;
-    // Before any thread: the child ends with the thread that started it.
-    NAM_ASSIGN_OR_RETURN(testbed->server_, StartServerProcess(server));
-    NAM_ASSIGN_OR_RETURN(testbed->client_, testbed->OpenClient());
-    return testbed;
-  }
+constexpr int kStartSecondsMax = 60, kEndSecondsMax = 10;  // of the server's process
 
-  fabric::Fabric& client() override { return *client_; }
-  absl::StatusOr<std::unique_ptr<fabric::Fabric>> OpenClient() override {
-    return fabric::Open(client_options_);
-  }
-  ServerEnd& server() override { return *server_; }
-  std::optional<FabricBound> BoundOf(const Lanes& lanes) override {
-    if (client_->kind() == fabric::Kind::kShm) return MemoryBound(*client_, lanes);
-    if (client_->kind() == fabric::Kind::kTcp) return SocketBound(*client_, lanes);
-    return std::nullopt;
-  }
+Json ToJson(const ServerAddress& address) {
+  return {{"one_sided", address.one_sided},
+          {"messages", address.messages},
+          {"rkey", address.rkey.value},
+          {"region_bytes", address.region_bytes}};
+}
 
- private:
-  RealTestbed() = default;
-
-  fabric::FabricOptions client_options_;
-  std::unique_ptr<ServerEnd> server_;
-  std::unique_ptr<fabric::Fabric> client_;
-};
-
-/// This thread drives the world: its waits take virtual time.
-class SimulatedTestbed final : public Testbed {
- public:
-  static absl::StatusOr<std::unique_ptr<Testbed>> Open(const TestbedOptions& options) {
-    NAM_ASSIGN_OR_RETURN(const fabric::sim::NicModel model, fabric::sim::NicModel::Parse(options.generation));
-    std::unique_ptr<SimulatedTestbed> testbed(new SimulatedTestbed(model));
-    NAM_ASSIGN_OR_RETURN(testbed->server_fabric_, testbed->world_.OpenFabric("server", {.secret = kSecret}));
-    NAM_ASSIGN_OR_RETURN(testbed->server_,
-                         BenchServer::Start(*testbed->server_fabric_,
-                                            {.region_bytes = options.region_bytes, .host = "server"}));
-    NAM_ASSIGN_OR_RETURN(testbed->client_, testbed->OpenClient());
-    return testbed;
-  }
-  ~SimulatedTestbed() override {
-    client_.reset();
-    server_.reset();
-    server_fabric_.reset();
-  }
-
-  fabric::Fabric& client() override { return *client_; }
-  absl::StatusOr<std::unique_ptr<fabric::Fabric>> OpenClient() override {
-    return world_.OpenFabric(absl::StrCat("client-", ++clients_), {.secret = kSecret});
-  }
-  ServerEnd& server() override { return *server_; }
-  std::optional<FabricBound> BoundOf(const Lanes&) override {
-    return LineRateBound(1e6 * static_cast<double>(model_.port_bytes_per_us) * model_.ports,
-                         1e6 * static_cast<double>(model_.messages_per_us));
-  }
-
- private:
-  static constexpr char kSecret[] = "simulated";
-
-  explicit SimulatedTestbed(const fabric::sim::NicModel& model)
-      : model_(model), world_({.nic = model, .replay = "nam bench --fabric=sim"}) {}
-
-  const fabric::sim::NicModel model_;
-  fabric::sim::World world_;
-  int clients_ = 0;
-  std::unique_ptr<fabric::Fabric> server_fabric_;
-  std::unique_ptr<ServerEnd> server_;
-  std::unique_ptr<fabric::Fabric> client_;
-};
+absl::StatusOr<ServerAddress> ParseAddress(const Json& json) {
+  if (!json.is_object()) return absl::UnavailableError("the benchmark's server process does not start");
+  if (json.contains("error")) return absl::InternalError(json.at("error").get<std::string>());
+  return ServerAddress{.one_sided = json.at("one_sided"),
+                       .messages = json.at("messages"),
+                       .rkey = {json.at("rkey").get<uint32_t>()},
+                       .region_bytes = json.at("region_bytes")};
+}
 
 }  // namespace
 
+Testbed::Testbed(const TestbedOptions& options)
+    : options_(options), secret_(absl::StrFormat("%016x%016x", fabric::RandomBits(), fabric::RandomBits())) {}
+
+Testbed::~Testbed() {
+  client_.reset();
+  server_process_.reset();
+  if (server_pid_ > 0) waitpid(server_pid_, nullptr, 0);
+}
+
 absl::StatusOr<std::unique_ptr<Testbed>> Testbed::Open(const TestbedOptions& options) {
-  return options.kind == fabric::Kind::kSim ? SimulatedTestbed::Open(options) : RealTestbed::Open(options);
+  std::unique_ptr<Testbed> testbed(new Testbed(options));
+  const bool simulated = options.kind == fabric::Kind::kSim;
+  if (simulated) {
+    NAM_ASSIGN_OR_RETURN(testbed->nic_, fabric::sim::NicModel::Parse(options.generation));
+    testbed->world_.emplace(
+        fabric::sim::WorldOptions{.nic = testbed->nic_, .replay = "nam bench --fabric=sim"});
+  }
+  const bool forks = options.own_process && !simulated;
+  NAM_ASSIGN_OR_RETURN(testbed->address_, forks ? testbed->ForkServer() : testbed->StartServer());
+  NAM_ASSIGN_OR_RETURN(testbed->client_, testbed->OpenClient());
+  return testbed;
+}
+
+absl::StatusOr<ServerAddress> Testbed::StartServer() {
+  NAM_ASSIGN_OR_RETURN(server_fabric_, OpenFabric("server", options_.server_host, options_.server_rdma));
+  NAM_ASSIGN_OR_RETURN(server_, BenchServer::Start(*server_fabric_, options_.region_bytes,
+                                                   world_.has_value() ? "server" : options_.server_host));
+  return server_->address();
+}
+
+/// The child writes its server's addresses or an error, and ends with its parent:
+///
+///     child ── {"one_sided": ADDRESS, …} or {"error": TEXT}, end ──▶ parent,  parent ── end ──▶ child
+void Testbed::ServeParent(int parent) {
+  prctl(PR_SET_NAME, "nam-bench-srv");
+  const absl::StatusOr<ServerAddress> address = StartServer();
+  const std::string text =
+      (address.ok() ? ToJson(*address) : Json{{"error", std::string(address.status().message())}}).dump();
+  char end = 0;
+  if (write(parent, text.data(), text.size()) > 0 && shutdown(parent, SHUT_WR) == 0)
+    std::ignore = read(parent, &end, 1);
+  alarm(kEndSecondsMax);
+  server_.reset();
+  server_fabric_.reset();
+  _exit(0);
+}
+
+absl::StatusOr<ServerAddress> Testbed::ForkServer() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return absl::ErrnoToStatus(errno, "socketpair");
+  UniqueFd ours(ends[0]), theirs(ends[1]);
+  server_pid_ = fork();
+  if (server_pid_ < 0) return absl::ErrnoToStatus(errno, "fork");
+  if (server_pid_ == 0) {
+    ours.reset();
+    ServeParent(theirs.get());
+  }
+  theirs.reset();
+  server_process_ = std::move(ours);
+  const timeval patience{.tv_sec = kStartSecondsMax};
+  setsockopt(server_process_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  std::string text;
+  std::array<char, 4096> chunk;
+  for (ssize_t n = 0; (n = read(server_process_.get(), chunk.data(), chunk.size())) > 0;)
+    text.append(chunk.data(), static_cast<size_t>(n));
+  return ParseAddress(Json::parse(text, nullptr, /*allow_exceptions=*/false));
+}
+
+absl::StatusOr<std::unique_ptr<fabric::Fabric>> Testbed::OpenFabric(const std::string& simulated_host,
+                                                                    const std::string& host,
+                                                                    const std::string& rdma) {
+  if (world_.has_value()) return world_->OpenFabric(simulated_host, {.secret = secret_});
+  return fabric::Open(
+      {.kind = options_.kind, .secret = secret_, .rdma = rdma, .host = host, .encrypt = options_.encrypt});
+}
+
+absl::StatusOr<std::unique_ptr<fabric::Fabric>> Testbed::OpenClient() {
+  // Both ends are on this host; an explicit device may have an address other than the server's.
+  const std::string host = options_.rdma.empty() ? options_.server_host : "";
+  return OpenFabric(absl::StrCat("client-", ++clients_), host, options_.rdma);
+}
+
+std::optional<FabricBound> Testbed::BoundOf(const Lanes& lanes) {
+  switch (options_.kind) {
+    case fabric::Kind::kShm:
+      return MemoryBound(*client_, lanes);
+    case fabric::Kind::kTcp:
+      return SocketBound(*client_, lanes);
+    case fabric::Kind::kSim:
+      return LineRateBound(1e6 * static_cast<double>(nic_.port_bytes_per_us) * nic_.ports,
+                           1e6 * static_cast<double>(nic_.messages_per_us));
+    default:
+      return std::nullopt;
+  }
 }
 
 }  // namespace nam::bench

@@ -23,8 +23,9 @@ std::vector<Option> TestbedCommand::WithTestbed(std::vector<Option> own) {
                     "verbs: the server's device"),
       {"--encrypt", &testbed_.encrypt, "encrypt network traffic (tcp)"},
       Option::Place("--server-host", &testbed_.server_host, "HOST", "the address that the server listens on"),
-      {"--repeat", &repeat_, "rounds; figures are medians", {{1, 10'000}}},
-      {"--round-ms", &round_ms_, "duration of a measurement; 0: the fabric's default", {{0, 60'000}}}};
+      Option::Within("--repeat", &repeat_, 1, 10'000, "rounds; figures are medians"),
+      Option::Within("--round-ms", &round_ms_, 0, 60'000,
+                     "duration of a measurement; 0: the fabric's default")};
   std::move(common.begin(), common.end(), std::back_inserter(own));
   return own;
 }
@@ -42,8 +43,6 @@ absl::Status TestbedCommand::Check() {
 }
 
 absl::StatusOr<Report> TestbedCommand::Measure(Run& run) {
-  NAM_ASSIGN_OR_RETURN(const std::string directory, run.Directory());
-  testbed_.log_file = directory + "/server.log";
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<Testbed> testbed, Testbed::Open(testbed_));
   return MeasureOn(*testbed, run);
 }

@@ -14,7 +14,6 @@ namespace nam::bench {
 class TestbedCommand : public Command {
  public:
   bool has_charts() const override { return true; }
-  bool compares() const override { return true; }
   bool simulated() const override { return fabric_ == "sim"; }
   absl::Status Check() override;
   absl::StatusOr<Report> Measure(Run& run) final;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +14,13 @@
 #include "dataset/chunk_run.h"
 
 namespace nam::bench {
+
+/// Parses numbers of tuples and groups: `16M`, `1K`, `1000`. K is 1,024 and M its square, as in Balkesen's
+/// workloads. INVALID_ARGUMENT, with the option's name, unless they are 1 to `most`.
+absl::StatusOr<std::vector<uint64_t>> ParseCounts(const std::string& option,
+                                                  const std::vector<std::string>& texts, uint64_t most);
+/// `16M`, `1K`; plain digits if it is not a multiple.
+std::string CountLabel(uint64_t count);
 
 /// A table of two SQL `integer` columns with the given tuples. Numbers have 31 bits.
 struct TupleTable {

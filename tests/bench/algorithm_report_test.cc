@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "bench/tuple_count.h"
+#include "bench/tuple_table.h"
 #include "bench/turns.h"
 
 namespace nam::bench {
@@ -47,17 +47,17 @@ std::function<bool(const Rows&)> Are(const std::vector<int>& expected) {
 }
 
 TEST(TupleCount, ParsesWhatItPrints) {
-  const auto counts = ParseCounts("--tuples", {"1", "1000", "1K", "64k", "16M", "3m"}, 1 << 30);
+  const auto counts = ParseCounts("--tuples", {"1", "1000", "1K", "64k", "16M", "3m", "1.5K"}, 1 << 30);
   ASSERT_TRUE(counts.ok()) << counts.status();
-  EXPECT_EQ(*counts, (std::vector<uint64_t>{1, 1000, 1024, 65'536, 16 * kMega, 3 * kMega}));
+  EXPECT_EQ(*counts, (std::vector<uint64_t>{1, 1000, 1024, 65'536, 16 * kMega, 3 * kMega, 1536}));
   std::string labels;
   for (const uint64_t count : *counts) labels += CountLabel(count) + " ";
-  EXPECT_EQ(labels, "1 1000 1K 64K 16M 3M ");
+  EXPECT_EQ(labels, "1 1000 1K 64K 16M 3M 1536 ");
 }
 
 TEST(TupleCount, RefusesWhatIsNoCount) {
   for (const char* wrong :
-       {"", "M", "0", "0K", "-1", "1.5M", "16G", "16 MB", "2048M", "99999999999999999999"}) {
+       {"", "M", "0", "0K", "-1", "1.5", "16G", "16 MB", "2048M", "99999999999999999999"}) {
     const auto counts = ParseCounts("--groups", {"1", wrong}, 1 << 30);
     EXPECT_TRUE(absl::IsInvalidArgument(counts.status())) << wrong;
     EXPECT_NE(counts.status().message().find("--groups="), std::string::npos) << counts.status();

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/row_calibration.h"
 #include "tests/cluster/in_process_cluster.h"
 
 namespace nam::bench {
@@ -58,7 +57,7 @@ TEST_P(CalibrationTest, EndsWhereItIsTold) {
 TEST(RowCalibrationTest, FitsTheModelToTheClustersQueries) {
   testing::InProcessCluster cluster({.compute_servers = 2});
   catalog::Attachment& attachment = cluster.attachment();
-  const auto fitted = FitRowConstants(attachment, {}, {.calibration = {.rounds = 1}, .rows = 30'000});
+  const auto fitted = FitRowConstants(attachment, {}, {.rounds = 1, .rows = 30'000});
   ASSERT_TRUE(fitted.ok()) << fitted.status();
   const FabricConstants defaults;
   for (const auto constant :

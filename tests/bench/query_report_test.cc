@@ -1,9 +1,9 @@
-#include "bench/query_report.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
+
+#include "bench/query_work.h"
 
 namespace nam::bench {
 namespace {
@@ -65,24 +65,6 @@ TEST(QueryReportTest, WhoDidNotRunIsLeftOut) {
   const std::string chart = TimeChart("Times", queries);
   EXPECT_NE(chart.find("copy, Q2.1: 4"), std::string::npos) << chart;
   EXPECT_EQ(chart.find("duckdb"), std::string::npos);
-}
-
-TEST(QueryReportTest, ComparesWithItsOwnJson) {
-  std::vector<CaseFigures> queries = TwoQueries();
-  const Json older = {{"rows", QueryRows(queries)}};
-  // Now: in place twice as fast at Q1.1 and half as fast at Q1.2, which has no copies; one query is new.
-  queries = {Times("Q1.1", {1}, {8}, {8}), Times("Q1.2", {20}, {}, {5}), Times("Q4.3", {1}, {1}, {1})};
-  Json rows = QueryRows(queries), summary = Json::object();
-  Compare(older, ComparedQueryTimes(), rows, summary);
-  EXPECT_EQ(rows[0]["in_place_old_over_new"], 2);
-  EXPECT_EQ(rows[0]["copy_old_over_new"], 0.5);
-  EXPECT_EQ(rows[1]["in_place_old_over_new"], 0.5);
-  EXPECT_FALSE(rows[1].contains("copy_old_over_new"));
-  EXPECT_FALSE(rows[2].contains("in_place_old_over_new"));
-  EXPECT_EQ(summary["in_place_old_over_new_geomean"], 1);
-  EXPECT_EQ(summary["copy_old_over_new_geomean"], 0.5);
-  EXPECT_EQ(summary["duckdb_old_over_new_geomean"], 1);
-  EXPECT_FALSE(summary.contains("read_old_over_new_geomean"));
 }
 
 }  // namespace

@@ -3,8 +3,7 @@
 source tests/bench/prelude.sh
 
 refuse "--tables is 2 to 4" shuffle --tables=5
-refuse "--compute-servers is 1" shuffle --compute-servers=0
-refuse "several with --fabric=sim" shuffle --compute-servers=1,2
+refuse "--compute-servers is 0" shuffle --compute-servers=65
 refuse "--batch-bytes is" shuffle --batch-bytes=100
 refuse "--credits is" shuffle --credits=3
 refuse "--multicast is" shuffle --multicast=maybe
@@ -18,7 +17,7 @@ refuse "no network card model" shuffle --fabric=sim --generation=qdr
 quick() {
   "$nam" bench shuffle --scale-factor=0.01 --repeat=2 --format=json "$@" 2>"$work/stderr" </dev/null
 }
-quick --fabric=sim --compute-servers=1,2,4 --memory-servers=2 --threads=2 --html="$work/page.html" >"$work/sim.json" ||
+quick --fabric=sim --compute-servers=4 --memory-servers=2 --threads=2 --html="$work/page.html" >"$work/sim.json" ||
   fail "exit code $?: $(cat "$work/stderr")"
 quick --fabric=shm >"$work/shm.json" || fail "exit code $?: $(cat "$work/stderr")"
 quick --fabric=tcp >"$work/tcp.json" || fail "exit code $?: $(cat "$work/stderr")"
@@ -39,10 +38,8 @@ for report in (sim, shm, tcp):
         for plan in ("shuffle", "shuffle_materialized"):
             assert report["summary"]["%s_over_pipelined_%d_tables" % (plan, tables)] > 0, report["summary"]
     assert report["summary"]["equal_answers"] is True
-assert len(shm["rows"]) == len(tcp["rows"]) == 9 and len(sim["rows"]) == 27
-assert all(0 < row["busy"] <= 1 for row in sim["rows"] if row["compute_servers"] > 1), sim["rows"]
-for plan in ("pipelined", "shuffle"):
-    assert 0 < sim["summary"][plan + "_efficiency_4_servers"] <= 1.2, sim["summary"]
+assert len(shm["rows"]) == len(tcp["rows"]) == len(sim["rows"]) == 9
+assert all(0 < row["busy"] <= 1 for row in sim["rows"]), sim["rows"]
 PYTHON
 [[ -z $(ls -A "$TMPDIR") ]] || fail "left behind: $(ls -A "$TMPDIR")"
 

@@ -9,7 +9,6 @@ refuse "--threads is" prefetch --threads=1000
 refuse "fdr, edr, hdr, ndr" prefetch --fabric=sim --generation=qdr
 refuse "--receivers is 1 to 16" multicast --receivers=17
 refuse "--blocks is" multicast --blocks=1
-refuse "no report of" multicast --compare=/dev/null
 
 # report NAME ARGUMENT…: its JSON goes to $work/NAME.json
 report() {

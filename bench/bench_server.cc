@@ -1,11 +1,9 @@
-#include "bench/server_end.h"
+#include "bench/bench_server.h"
 
 #include <array>
 #include <utility>
 
 #include "base/status_macros.h"
-#include "bench/block_chains.h"
-#include "storage/multicast_blocks.h"
 
 namespace nam::bench {
 namespace {
@@ -16,17 +14,17 @@ constexpr int64_t kStopCheckUs = 50'000;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BenchServer>> BenchServer::Start(fabric::Fabric& fabric,
-                                                                const BenchServerOptions& options) {
+absl::StatusOr<std::unique_ptr<BenchServer>> BenchServer::Start(fabric::Fabric& fabric, uint64_t region_bytes,
+                                                                const std::string& host) {
   std::unique_ptr<BenchServer> server(new BenchServer(fabric));
-  NAM_ASSIGN_OR_RETURN(server->region_, fabric.Allocate(options.region_bytes, {.populate = true}));
-  const std::string any = fabric::AnyAddress(fabric.kind(), options.host);
+  NAM_ASSIGN_OR_RETURN(server->region_, fabric.Allocate(region_bytes, {.populate = true}));
+  const std::string any = fabric::AnyAddress(fabric.kind(), host);
   NAM_ASSIGN_OR_RETURN(server->one_sided_, fabric.Listen({.address = any}));
   NAM_ASSIGN_OR_RETURN(server->messages_, fabric.Listen({.address = any, .passive = false}));
   server->address_ = {.one_sided = server->one_sided_->address(),
                       .messages = server->messages_->address(),
                       .rkey = server->region_->rkey(),
-                      .region_bytes = options.region_bytes};
+                      .region_bytes = region_bytes};
   server->accept_thread_ =
       fabric.StartThread("bench-accept", [server = server.get()] { server->AcceptSenders(); });
   return server;
@@ -86,23 +84,20 @@ void BenchServer::TakeMessages(fabric::CompletionQueue& completions, fabric::Que
 }
 
 absl::StatusOr<std::vector<storage::MulticastAddress>> BenchServer::StartMulticast(
-    const MulticastRequest& request) {
+    const std::vector<storage::MulticastTable>& tables, uint32_t members, uint32_t first_group) {
   const auto memory = [region = region_.get()](storage::RemotePtr<void> block,
                                                uint64_t bytes) -> const std::byte* {
     const bool inside = block.offset() <= region->bytes() && bytes <= region->bytes() - block.offset();
     return inside ? region->data() + block.offset() : nullptr;
   };
   std::vector<storage::MulticastAddress> addresses;
-  const ChainSet set = ChainsOf(request.block_bytes, request.chains);
-  for (uint32_t stream = 0; stream < request.streams; ++stream) {
-    NAM_ASSIGN_OR_RETURN(const auto blocks, storage::MulticastBlocks::Number(
-                                                {PartOf(set, stream, request.streams)}, {kBenchServer}));
+  for (uint32_t group = first_group; group < first_group + tables.size(); ++group) {
+    NAM_ASSIGN_OR_RETURN(const auto blocks,
+                         storage::MulticastBlocks::Number({tables[group - first_group]}, {kBenchServer}));
     auto& sender = senders_.emplace_back(std::make_unique<Sender>());
-    NAM_ASSIGN_OR_RETURN(
-        sender->stream,
-        storage::MulticastSender::Open(
-            fabric_, memory, blocks.ExtentsOf(0),
-            {.server = kBenchServer, .group = request.first_group + stream, .members = request.members}));
+    NAM_ASSIGN_OR_RETURN(sender->stream, storage::MulticastSender::Open(
+                                             fabric_, memory, blocks.ExtentsOf(0),
+                                             {.server = kBenchServer, .group = group, .members = members}));
     addresses.push_back(sender->stream->address());
   }
   for (const auto& sender : senders_) {
