@@ -207,14 +207,18 @@ Json AlgorithmCommand::ModelJson() const {
 }
 
 std::string AlgorithmCommand::ModelText() const {
-  std::string text = absl::StrFormat(
-      "Virtual time: %d servers for memory and %d for queries with %d threads each. The model: ",
-      memory_servers_, compute_servers_, threads_ / compute_servers_);
-  const Json model = ModelJson();
-  for (const auto& [name, value] : model.items())
-    absl::StrAppend(&text, name == "generation" ? "" : ", ", name, " ",
-                    value.is_string() ? value.get<std::string>() : value.dump());
-  return text + ".\n";
+  const fabric::sim::CacheModel caches = CachesInSim();
+  const fabric::sim::NicModel nic = NicInSim();
+  const auto ns = [](int64_t ps) { return static_cast<double>(ps) / 1e3; };
+  return absl::StrFormat(
+      "Virtual time: %d servers for memory and %d for queries with %d threads each, %s network of %d ports. "
+      "Caches of %s, %d times smaller: %s, %s and %s of a thread; an access costs %.1f ns in the second, "
+      "%.1f in the third, %.1f in memory. A message of sockets costs either side %.1f µs for up to %d "
+      "bytes.\n",
+      memory_servers_, compute_servers_, threads_ / compute_servers_, nic.name, nic.ports, caches.name,
+      cache_divisor_, FormatBytes(caches.l1_bytes), FormatBytes(caches.l2_bytes),
+      FormatBytes(caches.l3_bytes), ns(caches.l2_ps), ns(caches.l3_ps), ns(caches.memory_ps),
+      ns(execution::kIpOverInfinibandCost.message_ps) / 1e3, execution::kIpOverInfinibandCost.window_bytes);
 }
 
 Report AlgorithmCommand::ReportOf(const AlgorithmWork& work, Json config) {
@@ -222,7 +226,8 @@ Report AlgorithmCommand::ReportOf(const AlgorithmWork& work, Json config) {
   Report report{.config = config_,
                 .rows = FigureRows(figures),
                 .summary = Summarize(figures),
-                .charts = {simulated() ? TimeChart(help(), figures) : SpeedChart(help(), figures)},
+                .charts = {simulated() ? TimeChart("Time of each algorithm", figures)
+                                       : SpeedChart("Throughput of each algorithm", figures)},
                 .correct = AllEqual(figures)};
   report.summary["equal_answers"] = report.correct;
   report.config.update(config);
