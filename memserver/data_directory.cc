@@ -161,7 +161,8 @@ absl::Status DataDirectory::ReadHeader(FileToRead& file) const {
   return absl::OkStatus();
 }
 
-// Newest first: extents of two files that overlap belong to the newer one, because a file is removed before
+// Newest first: if extents of two files overlap, the newer allocation counts, and the other is damaged. Files
+// of this process do not overlap, whatever the order of their allocations, because a file is removed before
 // its memory is reused. Ignores files of others.
 absl::StatusOr<std::vector<DataDirectory::FileToRead>> DataDirectory::ListFiles(Contents& contents) {
   std::vector<FileToRead> files;
@@ -315,24 +316,31 @@ absl::Status DataDirectory::Finish(AllocationId allocation, const MemoryPool& po
     return WriteError(absl::StrCat("cannot write `", PathOf(name), "`"), errno);
   if (fsync(directory_.get()) != 0) {
     const int error = errno;
-    unlinkat(directory_.get(), name.c_str(), 0);
+    if (unlinkat(directory_.get(), name.c_str(), 0) != 0) damaged_.insert(allocation);  // for Remove
     return WriteError(absl::StrCat("cannot write `", PathOf(name), "`"), error);
   }
   sealed_.insert(allocation);
   return absl::OkStatus();
 }
 
-void DataDirectory::Remove(AllocationId allocation) {
+bool DataDirectory::Remove(AllocationId allocation) {
   const std::lock_guard lock(mutex_);
   if (written_ == allocation) written_ = {};
-  if (sealed_.erase(allocation) + damaged_.erase(allocation) == 0) return;
+  if (!sealed_.contains(allocation) && !damaged_.contains(allocation)) return true;
   const std::string name = SealedFileName(allocation);
-  if (unlinkat(directory_.get(), name.c_str(), 0) == 0 || errno == ENOENT) {
-    LogInfo(absl::StrFormat("allocation %d is over: its file is removed", allocation.value()));
-  } else {
-    LogWarning(
-        absl::StrCat("cannot remove `", PathOf(name), "`, whose allocation is over: ", std::strerror(errno)));
+  if (unlinkat(directory_.get(), name.c_str(), 0) != 0 && errno != ENOENT) {
+    if (unremoved_.insert(allocation).second) {
+      LogWarning(absl::StrCat("cannot remove `", PathOf(name),
+                              "`, whose allocation is over: ", std::strerror(errno),
+                              "; its memory stays in use, and each renewal of the lease tries again"));
+    }
+    return false;
   }
+  LogInfo(absl::StrFormat("allocation %d is over: its file is removed", allocation.value()));
+  sealed_.erase(allocation);
+  damaged_.erase(allocation);
+  unremoved_.erase(allocation);
+  return true;
 }
 
 std::vector<AllocationId> DataDirectory::Damaged() const {

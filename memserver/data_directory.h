@@ -63,8 +63,10 @@ class DataDirectory {
   /// `cancelled` between pieces. RESOURCE_EXHAUSTED: no room on the disk, or too many seals at once.
   absl::StatusOr<uint64_t> Seal(AllocationId allocation, MemoryPool& pool,
                                 const std::function<bool()>& cancelled);
-  /// Removes the file of an allocation that is over. Required before its memory is reused.
-  void Remove(AllocationId allocation);
+  /// Removes the file of an allocation that is over. False: the disk refuses; call it again. True is required
+  /// before the memory is reused: otherwise two files would have the same addresses at the next start, and
+  /// the ids do not tell which is newer, because an older load may take its memory later.
+  bool Remove(AllocationId allocation);
   /// Allocations with damaged files. The catalog must say when they are over.
   std::vector<AllocationId> Damaged() const;
 
@@ -93,6 +95,7 @@ class DataDirectory {
   AllocationId written_;           // in progress
   std::set<AllocationId> sealed_;  // with whole files
   std::set<AllocationId> damaged_;
+  std::set<AllocationId> unremoved_;  // of both: over, but the disk refuses to remove the file
 };
 
 }  // namespace nam::memserver

@@ -58,9 +58,10 @@ absl::Status CheckMember(uint32_t member) {
 }
 
 /// Ends the allocation; returns the bytes freed at once. Removes the file first: so memory that another
-/// allocation gets and seals is in no older file.
+/// allocation gets and seals is in no older file. If the file cannot be removed, the memory stays held, and
+/// the catalog has this server end the allocation again with its next renewal.
 uint64_t EndAllocation(MemoryPool& pool, DataDirectory* directory, AllocationId allocation) {
-  if (directory != nullptr) directory->Remove(allocation);
+  if (directory != nullptr && !directory->Remove(allocation)) return 0;
   return pool.Release(allocation).freed_bytes;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "catalog/attachment.h"
 #include "catalog/chain_groups.h"
@@ -44,8 +45,11 @@ absl::Status TooManyGroups(const std::string& table, size_t groups) {
                    .sqlstate = sqlstate::kLimitExceeded});
 }
 
+/// Without the thread's Interruption: the catalog may have begun a load whose id the call did not wait for,
+/// and keeps it until the lease is over.
 absl::StatusOr<AllocationId> BeginAllocation(catalog::Attachment& attachment, const std::string& table,
                                              const LoadOptions& options) {
+  const Interruption none(nullptr);
   if (options.append) return attachment.catalog().BeginExtend(attachment.member(), table);
   return attachment.catalog().BeginLoad(attachment.member(), table, options.replace);
 }
@@ -96,6 +100,7 @@ class Loader final : public TableLoader {
 };
 
 Loader::~Loader() {
+  const Interruption none(nullptr);  // untold, the catalog keeps the loads until the lease is over
   const bool own = under_way_.contains(allocation_);
   // Aborts first, because memory servers free nothing that the catalog considers a load in progress. Stops at
   // a catalog that does not answer.
@@ -112,6 +117,7 @@ absl::StatusOr<AllocationId> Loader::BeginBeside() {
 }
 
 void Loader::AbortBeside(AllocationId allocation) {
+  const Interruption none(nullptr);
   // Without an answer it is aborted at the end.
   if (attachment_.catalog().AbortLoad(allocation).ok()) under_way_.erase(allocation);
 }

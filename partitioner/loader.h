@@ -57,7 +57,8 @@ class TableLoader {
   /// column's type.
   virtual absl::Status Append(const ColumnBatch& rows) = 0;
   /// Begins a further allocation of the load, for groups of these rows that other processes write
-  /// (partitioner/group_writer.h). It ends with the loader, unless Commit takes it.
+  /// (partitioner/group_writer.h). It ends with the loader, unless Commit takes it. No Interruption ends the
+  /// calls that begin or end an allocation: a load whose id got lost lasts as long as the lease.
   virtual absl::StatusOr<AllocationId> BeginBeside() = 0;
   /// Makes the groups that such a process has written a part of the load.
   virtual void Take(AllocationId allocation, WrittenGroups written) = 0;

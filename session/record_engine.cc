@@ -152,6 +152,7 @@ class RecordEngine final : public RecordAccess {
   }
 
   absl::Status CreateTable(const proto::Table& table, std::span<const proto::RecordPart> indexes) override {
+    NAM_RETURN_IF_ERROR(CheckStateIsThere());
     if (!indexes.empty()) NAM_RETURN_IF_ERROR(OpenSession());
     const proto::RecordStorage& record = table.record();
     NAM_RETURN_IF_ERROR(
@@ -199,6 +200,18 @@ class RecordEngine final : public RecordAccess {
     session_->SetTransactionBytesMax(transaction_bytes_max_);
     handles_.clear();
     return absl::OkStatus();
+  }
+  /// An error if the state of transactions is lost: a new table would take no row. Makes no state: the first
+  /// transaction does.
+  absl::Status CheckStateIsThere() {
+    const absl::Status known = attachment_.catalog().GetTable(txn::kStateTable).status();
+    if (absl::IsNotFound(known)) return absl::OkStatus();
+    NAM_RETURN_IF_ERROR(known);
+    absl::Status begun = Begin();
+    // A session from before the loss only says that its connection is lost.
+    if (session_ == nullptr) begun = Begin();
+    Abort();
+    return begun;
   }
   /// Errors of `on_row` go to `failed`.
   static txn::RowVisitor Visitor(const OnRow& on_row, absl::Status& failed) {

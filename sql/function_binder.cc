@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@
 #include "plan/expression_tree.h"
 #include "plan/function.h"
 #include "sql/expression_binder.h"
+#include "sql/logical_select.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
 
@@ -105,28 +107,34 @@ absl::Status RefuseFunction(const Node& node, const std::string& name) {
   return Refusal(absl::StrCat("function ", Quote(name), " is not supported"), node.position(), hint);
 }
 
-/// Refuses clauses inside a call that would change its result.
+/// Aggregates and window functions are computed over a query's rows (LogicalSelect::Call): here are none.
+absl::Status NotAllowed(const Node& node, const char* what, const char* state, Clause clause) {
+  return UserError(state, absl::StrCat(what, " are not allowed in ", ClauseName(clause)), node.position());
+}
+
+/// Refuses clauses inside the call of a function that is neither an aggregate nor a window function.
 absl::Status RefuseCallClauses(const Node& node, const std::string& name) {
   const int position = node.position();
-  const SqlText& text = node.text();
   if (node.Has("over")) {
-    return Refusal("window functions are not supported", position, "use GROUP BY");
+    return UserError(
+        sqlstate::kWrongObjectType,
+        absl::StrCat("OVER specified, but ", name, " is not a window function nor an aggregate function"),
+        position);
   }
-  if (node.Has("agg_filter")) {
-    return Refusal("FILTER is not supported", text.Find({"filter"}, position),
-                   absl::StrCat("write ", name, "(CASE WHEN condition THEN x END)"));
+  const std::pair<bool, const char*> of_aggregates[] = {{node.Flag("agg_star"), "(*)"},
+                                                        {node.Flag("agg_distinct"), "DISTINCT"},
+                                                        {node.Flag("agg_within_group"), "WITHIN GROUP"},
+                                                        {node.Has("agg_order"), "ORDER BY"},
+                                                        {node.Has("agg_filter"), "FILTER"}};
+  for (const auto& [written, clause] : of_aggregates) {
+    if (!written) continue;
+    return UserError(sqlstate::kWrongObjectType,
+                     absl::StrCat(clause, " specified, but ", name, " is not an aggregate function"),
+                     position);
   }
-  if (node.Flag("agg_within_group")) {
-    return Refusal("WITHIN GROUP is not supported", text.Find({"within", "group"}, position));
-  }
-  if (node.Has("agg_order")) {
-    return Refusal("ORDER BY in an aggregate is not supported", text.Find({"order", "by"}, position),
-                   "order the query's result instead");
-  }
-  if (node.Flag("func_variadic")) {
-    return Refusal("VARIADIC is not supported", text.Find({"variadic"}, position));
-  }
-  return node.Only({"funcname", "args", "agg_star", "agg_distinct", "funcformat"});
+  if (node.Flag("func_variadic"))
+    return Refusal("VARIADIC is not supported", node.text().Find({"variadic"}, position));
+  return node.Only({"funcname", "args", "funcformat"});
 }
 
 }  // namespace
@@ -189,7 +197,7 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Type& type,
                    pair ? TypeName(second) : "", ")"),
       position,
       absl::StrCat(name, function == AggregateFunction::kMin || function == AggregateFunction::kMax
-                             ? " takes numbers, dates, timestamps, intervals and strings"
+                             ? " takes numbers, dates, times, timestamps, intervals and strings"
                          : function == AggregateFunction::kSum || function == AggregateFunction::kAverage
                              ? " takes numbers, intervals and times"
                          : plan::HasMoments(function) ? " takes numbers"
@@ -198,14 +206,12 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Type& type,
 
 absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context& context) {
   NAM_ASSIGN_OR_RETURN(const std::string name, FunctionName(node));
-  NAM_RETURN_IF_ERROR(RefuseCallClauses(node, name));
   if (name == "extract" && node.Text("funcformat") == "COERCE_SQL_SYNTAX") return Extract(node, context);
   const auto& aggregates = AggregateNames();
-  if (std::find(aggregates.begin(), aggregates.end(), name) != aggregates.end()) {
-    return UserError(sqlstate::kGroupingError,
-                     absl::StrCat("aggregates are not allowed in ", ClauseName(context.clause)),
-                     node.position());
-  }
+  const bool aggregate = std::find(aggregates.begin(), aggregates.end(), name) != aggregates.end();
+  if (IsWindowFunction(name) || (aggregate && node.Has("over")))
+    return NotAllowed(node, "window functions", sqlstate::kWindowingError, context.clause);
+  if (aggregate) return NotAllowed(node, "aggregates", sqlstate::kGroupingError, context.clause);
   constexpr const char* kOthers[] = {"now",
                                      "current_schema",
                                      "transaction_timestamp",
@@ -221,10 +227,7 @@ absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context&
                                      "text"};
   const bool other = std::find(std::begin(kOthers), std::end(kOthers), name) != std::end(kOthers);
   if (other || ExpressionBuilder::IsFunction(name)) {
-    if (node.Flag("agg_distinct") || node.Flag("agg_star")) {
-      return UserError(sqlstate::kWrongObjectType, absl::StrCat(name, " is not an aggregate function"),
-                       node.position());
-    }
+    NAM_RETURN_IF_ERROR(RefuseCallClauses(node, name));
     return FunctionCall(node, name, context);
   }
   if (node.Text("funcformat") == "COERCE_SQL_SYNTAX" || IsPostgresFunction(name))

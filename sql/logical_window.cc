@@ -143,9 +143,10 @@ absl::StatusOr<WindowCall> LogicalSelect::WindowArguments(const Node& node, cons
   if (known == nullptr) {
     const auto& aggregates = AggregateNames();
     if (std::find(aggregates.begin(), aggregates.end(), name) == aggregates.end()) {
-      return Refusal(absl::StrCat("window function ", Quote(name), " is not supported"), position,
-                     "there are the aggregates, row_number, rank, dense_rank, ntile, lag, lead, first_value, "
-                     "last_value and nth_value");
+      return Refusal(
+          absl::StrCat("window function ", Quote(name), " is not supported"), position,
+          "there are the aggregates, row_number, rank, dense_rank, percent_rank, cume_dist, ntile, lag, "
+          "lead, first_value, last_value and nth_value");
     }
     if (node.Flag("agg_distinct")) {
       return Refusal("DISTINCT in a window function is not supported", position, "use GROUP BY");

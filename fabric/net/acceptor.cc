@@ -34,18 +34,22 @@ constexpr uint64_t kFirstArrivalId = 3;
 // Pause after running out of descriptors: accept fails until one is closed.
 constexpr int64_t kAcceptAgainNs = 100'000'000;
 
-/// An IPv4 address, or the network of an IPv6 one: a host has all addresses of its network.
+}  // namespace
+
 uint64_t SourceOf(const sockaddr_storage& peer) {
   uint64_t source = 0;
   if (peer.ss_family == AF_INET6) {
-    std::memcpy(&source, &reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr, sizeof(source));
+    const in6_addr& address = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
+    if (IN6_IS_ADDR_V4MAPPED(&address)) {
+      std::memcpy(&source, &address.s6_addr[12], sizeof(in_addr));
+    } else {
+      std::memcpy(&source, &address, sizeof(source));
+    }
   } else if (peer.ss_family == AF_INET) {
     source = reinterpret_cast<const sockaddr_in&>(peer).sin_addr.s_addr;
   }
   return source;
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& address,
                                                            const AcceptorOptions& options) {
@@ -129,10 +133,7 @@ void Acceptor::AcceptSockets() {
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-    if (!arrivals_.empty()) {
-      MakeRoom();
-      continue;
-    }
+    if (MakeRoom()) continue;
     accept_again_ns_ = RealClock().NowNs() + kAcceptAgainNs;
     WatchSocket(false);
     return;
@@ -140,7 +141,7 @@ void Acceptor::AcceptSockets() {
 }
 
 void Acceptor::Admit(UniqueFd fd, uint64_t source) {
-  if (arrivals_.size() >= arrivals_max_) MakeRoom();
+  if (arrivals_.size() >= arrivals_max_ && !MakeRoom()) return;  // closes the newcomer
   ConfigurePeerSocket(fd.get(), options_.peer_timeout_us);
   const uint64_t id = next_arrival_++;
   epoll_event event{.events = EPOLLIN, .data = {.u64 = id}};
@@ -149,14 +150,16 @@ void Acceptor::Admit(UniqueFd fd, uint64_t source) {
                         options_.first_bytes);
 }
 
-void Acceptor::MakeRoom() {
+bool Acceptor::MakeRoom() {
   std::vector<uint64_t> ids, sources;
   for (const auto& [id, arrival] : arrivals_) {
-    if (arrival.welcome || arrival.asked) continue;  // not strangers
+    if (arrival.welcome || arrival.asked) continue;  // they have proved the secret
     ids.push_back(id);
     sources.push_back(arrival.source);
   }
-  arrivals_.erase(ids.empty() ? arrivals_.begin()->first : ids[ChooseLeaver(sources, RandomBits())]);
+  if (ids.empty()) return false;
+  arrivals_.erase(ids[ChooseLeaver(sources, RandomBits())]);
+  return true;
 }
 
 void Acceptor::WatchArrival(uint64_t id, Arrival& arrival, bool on) {

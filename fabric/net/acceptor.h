@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -38,6 +40,10 @@ class Door {
   virtual int64_t Expire([[maybe_unused]] int64_t now_ns) { return INT64_MAX; }
 };
 
+/// The host that a connection comes from: an IPv4 address, also if an IPv6 one stands for it
+/// (::ffff:a.b.c.d), or the network of an IPv6 address, because a host has all addresses of its network.
+uint64_t SourceOf(const sockaddr_storage& peer);
+
 struct AcceptorOptions {
   Credentials credentials;
   int64_t peer_timeout_us = 0;  // until a connection must be admitted
@@ -51,8 +57,9 @@ struct AcceptorOptions {
 ///     accepted ─▶ handshake ─▶ Judge ─kOk─▶ [a member's: asked about] ─▶ its first bytes ─▶ Admit
 ///
 /// Connections are bounded in number (fabric/strangers.h) and in time. The time limit covers all steps
-/// together, from the start. When descriptors run out, strangers are closed first; accepting pauses only if
-/// there are none.
+/// together, from the start. When places or descriptors run out, strangers are closed, and never an arrival
+/// that has proved the secret. If there are no strangers, the newcomer is closed, or accepting pauses until
+/// there may be descriptors again.
 class Acceptor {
  public:
   /// Listens on host:port. Accepts nothing before Start.
@@ -84,8 +91,9 @@ class Acceptor {
   void Run();
   void AcceptSockets();
   void Admit(UniqueFd fd, uint64_t source);
-  /// Closes one of the arrivals.
-  void MakeRoom();
+  /// Closes one of the strangers; false if there are none. What has proved the secret never makes room for
+  /// what has not.
+  bool MakeRoom();
   Step Advance(uint64_t id, Arrival& arrival);
   /// The peer has proved the secret.
   Step Meet(uint64_t id, Arrival& arrival);

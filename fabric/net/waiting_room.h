@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -12,7 +13,7 @@
 
 namespace nam::fabric::net {
 
-/// Connections that wait for Accept. Thread-safe.
+/// Connections that wait for Accept, each until its deadline. Thread-safe.
 template <typename Connection>
 class WaitingRoom {
  public:
@@ -23,25 +24,36 @@ class WaitingRoom {
     const std::lock_guard lock(mutex_);
     return waiting_.size();
   }
-  void Add(Connection connection) {
+  /// Deadlines never get earlier from one connection to the next.
+  void Add(Connection connection, int64_t deadline_ns) {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(connection));
+    waiting_.push_back({std::move(connection), deadline_ns});
     arrived_.notify_one();
+  }
+  /// Closes connections that have waited too long; returns when the next one will have.
+  int64_t Expire(int64_t now_ns) {
+    const std::lock_guard lock(mutex_);
+    while (!waiting_.empty() && waiting_.front().deadline_ns <= now_ns) waiting_.pop_front();
+    return waiting_.empty() ? INT64_MAX : waiting_.front().deadline_ns;
   }
   /// The connection that has waited longest; nothing on timeout.
   std::optional<Connection> Take(Deadline deadline) {
     std::unique_lock lock(mutex_);
     const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(deadline.ns)};
     if (!arrived_.wait_until(lock, until, [&] { return !waiting_.empty(); })) return std::nullopt;
-    std::optional<Connection> next(std::move(waiting_.front()));
+    std::optional<Connection> next(std::move(waiting_.front().connection));
     waiting_.pop_front();
     return next;
   }
 
  private:
+  struct Entry {
+    Connection connection;
+    int64_t deadline_ns = 0;
+  };
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
-  std::deque<Connection> waiting_;
+  std::deque<Entry> waiting_;
 };
 
 }  // namespace nam::fabric::net

@@ -93,20 +93,20 @@ void TcpListener::Serve(net::Stream stream, net::Grant grant) {
 void TcpListener::Admit(net::AuthenticatedSocket socket, const net::ClientHello& hello, net::Grant grant,
                         std::span<const std::byte> /*first*/) {
   net::Stream stream(std::move(socket.fd), socket.keys, net::Stream::Side::kServer);
+  const int64_t deadline_ns = RealClock().After(core_->options().peer_timeout_us).ns;
   if (passive_) {
     Serve(std::move(stream), std::move(grant));
   } else if (hello.role == net::Role::kForward) {
-    const int64_t deadline_ns = RealClock().After(core_->options().peer_timeout_us).ns;
     unpaired_[socket.token] = {std::move(stream), deadline_ns};
   } else {
     auto pair = unpaired_.extract(socket.token);
-    waiting_.Add({std::move(pair.mapped().forward), std::move(stream)});
+    waiting_.Add({std::move(pair.mapped().forward), std::move(stream)}, deadline_ns);
   }
 }
 
 int64_t TcpListener::Expire(int64_t now_ns) {
   std::erase_if(unpaired_, [&](const auto& entry) { return entry.second.deadline_ns <= now_ns; });
-  int64_t next_ns = INT64_MAX;
+  int64_t next_ns = waiting_.Expire(now_ns);
   for (const auto& [token, unpaired] : unpaired_) next_ns = std::min(next_ns, unpaired.deadline_ns);
   return next_ns;
 }

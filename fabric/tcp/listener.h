@@ -23,7 +23,8 @@ namespace nam::fabric::tcp {
 ///                ├─ paired, forward ─▶ unpaired_ ─┐
 ///                └─ paired, reverse ──────────────┴─▶ waiting_ ─▶ Accept
 ///
-/// Each stage is bounded, in number and in time.
+/// Each stage is bounded, in number and in time: a connection that no Accept takes within the peer timeout is
+/// closed.
 class TcpListener final : public Listener, private net::Door {
  public:
   static absl::StatusOr<std::unique_ptr<Listener>> Create(std::shared_ptr<Core> core,

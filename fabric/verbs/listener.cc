@@ -79,7 +79,8 @@ void VerbsListener::Admit(net::AuthenticatedSocket authenticated, const net::Cli
     // A refused peer learns why from the offer, and tries elsewhere or again.
     (void)Serve(std::move(socket), *offer, std::move(grant), peer);
   } else if (waiting_.size() < waiting_.kMax) {
-    waiting_.Add({std::move(socket), *offer, std::move(peer)});
+    waiting_.Add({std::move(socket), *offer, std::move(peer)},
+                 RealClock().After(core_->options().peer_timeout_us).ns);
   }
 }
 

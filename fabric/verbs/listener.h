@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -44,6 +45,7 @@ class VerbsListener final : public Listener, private net::Door {
   net::ServerVerdict Judge(const net::ClientHello& hello) override;
   void Admit(net::AuthenticatedSocket socket, const net::ClientHello& hello, net::Grant grant,
              std::span<const std::byte> first) override;
+  int64_t Expire(int64_t now_ns) override { return waiting_.Expire(now_ns); }
   /// Creates the queue pair and hands it to the control thread.
   absl::Status Serve(UniqueFd socket, const Offer& offer, net::Grant grant, const std::string& peer);
 

@@ -1,11 +1,16 @@
 #include "fabric/strangers.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <cstdint>
 #include <set>
 #include <vector>
+
+#include "fabric/net/acceptor.h"
 
 namespace nam::fabric {
 namespace {
@@ -31,6 +36,25 @@ TEST(StrangersTest, TheYoungerHalfIsSafeAndChanceDecidesAmongTheOlder) {
     EXPECT_EQ(*leavers.rbegin(), kPlaces / 2 - 1);
   }
   EXPECT_EQ(ChooseLeaver(std::vector<uint64_t>{7}, 12'345), 0u);
+}
+
+sockaddr_storage PeerAt(const char* address) {
+  sockaddr_storage peer{};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(peer);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(peer);
+  const bool is_v4 = inet_pton(AF_INET, address, &v4.sin_addr) == 1;
+  peer.ss_family = is_v4 ? AF_INET : AF_INET6;
+  if (!is_v4) EXPECT_EQ(inet_pton(AF_INET6, address, &v6.sin6_addr), 1);
+  return peer;
+}
+
+/// A listener on [::] sees IPv4 hosts in one network of IPv6.
+TEST(StrangersTest, ASourceIsAHostHoweverItsAddressIsWritten) {
+  using net::SourceOf;
+  EXPECT_NE(SourceOf(PeerAt("::ffff:10.0.0.1")), SourceOf(PeerAt("::ffff:10.0.0.2")));
+  EXPECT_EQ(SourceOf(PeerAt("::ffff:10.0.0.1")), SourceOf(PeerAt("10.0.0.1")));
+  EXPECT_EQ(SourceOf(PeerAt("2001:db8::1")), SourceOf(PeerAt("2001:db8::2:1"))) << "a host has them all";
+  EXPECT_NE(SourceOf(PeerAt("2001:db8::1")), SourceOf(PeerAt("2001:db8:0:1::1")));
 }
 
 TEST(StrangersTest, MostDescriptorsAreLeftForOthers) {

@@ -169,6 +169,114 @@ TEST_F(TcpStrangersTest, OutOfDescriptorsStrangersGiveTheirsBack) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+/// Answers, that no member lives, once it is told to.
+class LateOwner final : public MemberKeys {
+ public:
+  absl::StatusOr<std::vector<std::optional<MemberKey>>> KeysOf(std::span<const MemberId> members) override {
+    told_.wait(false);
+    return std::vector<std::optional<MemberKey>>(members.size(), std::nullopt);
+  }
+  void Tell() {
+    told_ = true;
+    told_.notify_all();
+  }
+
+ private:
+  std::atomic<bool> told_ = false;
+};
+
+/// While it lives, this process gets no descriptors from `limit` on.
+class DescriptorLimit {
+ public:
+  explicit DescriptorLimit(rlim_t limit) {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit few = before_;
+    few.rlim_cur = limit;
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  ~DescriptorLimit() { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0); }
+
+ private:
+  rlimit before_{};
+};
+
+class TcpArrivalsTest : public TcpStrangersTest {
+ protected:
+  ~TcpArrivalsTest() override {
+    owner_.Tell();
+    listener_.reset();
+  }
+  /// With few places.
+  void StartWithMembers() {
+    server_ = Open(60'000'000);
+    const DescriptorLimit few(8 * kPlaces);
+    ASSERT_EQ(StrangersMax(), kPlaces);
+    listener_ = server_->Listen({.address = "127.0.0.1:0", .passive = true, .member_keys = &owner_}).value();
+  }
+  /// Proves the secret as a member, about whom the owner is asked; the verdict comes later.
+  std::unique_ptr<RawPeer> Arrive() {
+    auto peer = std::make_unique<RawPeer>(listener_->address());
+    const net::ClientHello hello{.member = 7};
+    EXPECT_TRUE(peer->SendFrame(hello));
+    const auto challenge = peer->ReceiveFrame<net::ServerChallenge>();
+    EXPECT_TRUE(challenge && peer->SendFrame(net::ClientProof{net::ProveClient(kSecret, hello, *challenge)}));
+    return peer;
+  }
+  static net::HandshakeStatus VerdictOf(RawPeer& peer) {
+    const auto proof = peer.ReceiveFrame<net::ServerProof>();
+    return proof ? proof->verdict.status : net::HandshakeStatus::kBusy;  // kBusy: closed
+  }
+
+  static constexpr size_t kPlaces = 16;
+  LateOwner owner_;
+};
+
+TEST_F(TcpArrivalsTest, AProvedArrivalKeepsThePlaceThatAStrangerWants) {
+  StartWithMembers();
+  std::vector<std::unique_ptr<RawPeer>> arrived;
+  for (size_t i = 0; i < kPlaces; ++i) arrived.push_back(Arrive());
+  RawPeer newcomer(listener_->address());
+  EXPECT_TRUE(newcomer.ClosedByPeer());
+  owner_.Tell();
+  for (const auto& peer : arrived) EXPECT_EQ(VerdictOf(*peer), net::HandshakeStatus::kNoSuchMember);
+}
+
+TEST_F(TcpArrivalsTest, OutOfDescriptorsNoHandshakeEndsThatProvedTheSecret) {
+  StartWithMembers();
+  const std::unique_ptr<RawPeer> arrived = Arrive();
+  const UniqueFd newcomer = NewSocket();
+  pollfd ends[] = {{newcomer.get(), POLLIN, 0}, {arrived->fd(), POLLIN, 0}};
+  {
+    UniqueFd next(dup(newcomer.get()));
+    const DescriptorLimit none(static_cast<rlim_t>(next.get()));
+    next.reset();
+    Connect(newcomer);
+    const net::ClientHello hello;
+    EXPECT_EQ(send(newcomer.get(), &hello, sizeof(hello), MSG_NOSIGNAL), ssize_t{sizeof(hello)});
+    // Nothing tells of an accept that failed: time for several.
+    EXPECT_EQ(poll(ends, 2, 500), 0);
+  }
+  EXPECT_EQ(poll(ends, 1, 20'000), 1) << "accepting goes on";
+  owner_.Tell();
+  EXPECT_EQ(VerdictOf(*arrived), net::HandshakeStatus::kNoSuchMember);
+}
+
+TEST_F(TcpStrangersTest, AConnectionThatNoAcceptTakesIsClosed) {
+  server_ = Open(300'000);
+  listener_ = server_->Listen({.address = "127.0.0.1:0", .passive = false}).value();
+  const auto queue = server_->CreateCompletionQueue(1024).value();
+  RawPeer forward(listener_->address()), reverse(listener_->address());
+  const auto paired = forward.Authenticate(kSecret);
+  ASSERT_TRUE(paired);
+  const auto verdict = reverse.Authenticate(kSecret, {.role = net::Role::kReverse, .token = paired->token});
+  ASSERT_TRUE(verdict);
+  ASSERT_EQ(verdict->status, net::HandshakeStatus::kOk);
+  EXPECT_TRUE(forward.ClosedByPeer());
+  EXPECT_TRUE(reverse.ClosedByPeer());
+  const auto accepted = listener_->Accept(*queue, {}, RealClock().After(0));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(accepted.status())) << accepted.status();
+}
+
 TEST_F(TcpStrangersTest, TheDeadlineIsForTheWholeHandshake) {
   Start(300'000);
   RawPeer slow(listener_->address());

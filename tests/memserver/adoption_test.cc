@@ -80,8 +80,10 @@ class AdoptionTest : public testing::Test {
     return catalog::MissingServersOf(**client_->catalog().GetTable(table), *client_->catalog().GetCluster());
   }
   bool HasFile(const std::string& directory, AllocationId allocation) {
-    return std::filesystem::exists(folder_.File(directory) + "/allocation-" +
-                                   std::to_string(allocation.value()) + ".sealed");
+    return std::filesystem::exists(File(directory, allocation));
+  }
+  std::string File(const std::string& directory, AllocationId allocation) {
+    return folder_.File(directory) + "/allocation-" + std::to_string(allocation.value()) + ".sealed";
   }
   template <typename Condition>
   static bool Becomes(Condition condition) {
@@ -150,6 +152,24 @@ TEST_F(AdoptionTest, ATablesEndIsItsFilesEnd) {
   EXPECT_TRUE(HasFile("a", load));
   ASSERT_TRUE(client_->catalog().DropTable("t").ok());
   EXPECT_TRUE(Becomes([&] { return !HasFile("a", load); }));
+}
+
+TEST_F(AdoptionTest, MemoryIsInUseUntilItsFileIsRemoved) {
+  const auto server = Start("a");
+  const AllocationId load = Load(*server, "t"), other = Load(*server, "other");
+  // A disk that refuses: a folder is not unlinked.
+  const std::string file = File("a", load);
+  ASSERT_TRUE(std::filesystem::remove(file) && std::filesystem::create_directory(file));
+  ASSERT_TRUE(client_->catalog().DropTable("t").ok());
+  ASSERT_TRUE(client_->catalog().DropTable("other").ok());
+  EXPECT_TRUE(client_->Release(server->id(), load).ok());
+  EXPECT_TRUE(client_->Release(server->id(), other).ok());
+  EXPECT_FALSE(HasFile("a", other));
+  client_.reset();  // has closed both
+  EXPECT_TRUE(Becomes([&] { return server->used_bytes() <= kMiB; }));
+  EXPECT_EQ(server->used_bytes(), kMiB) << "a later table must not lie where two files would say so";
+  ASSERT_TRUE(std::filesystem::remove(file));
+  EXPECT_TRUE(Becomes([&] { return server->used_bytes() == 0; })) << "the renewals try again";
 }
 
 TEST_F(AdoptionTest, AFileGoesOnceTheCatalogSaysThatItsAllocationIsOver) {

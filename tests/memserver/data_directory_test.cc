@@ -327,6 +327,20 @@ TEST_F(DataDirectoryTest, OfTwoFilesWithTheSameMemoryTheNewerCounts) {
   EXPECT_TRUE(IsFilled(18, newer));
 }
 
+TEST_F(DataDirectoryTest, AFileThatTheDiskDoesNotRemoveIsTriedAgain) {
+  Fill(17, 2 * kMiB);
+  ASSERT_TRUE(Seal(17).ok());
+  // A folder is not unlinked.
+  ASSERT_TRUE(std::filesystem::remove(File(17)) && std::filesystem::create_directory(File(17)));
+  EXPECT_FALSE(directory_->Remove(AllocationId(17)));
+  EXPECT_FALSE(directory_->Remove(AllocationId(17)));
+  ASSERT_TRUE(std::filesystem::remove(File(17)));
+  std::ofstream(File(17)) << "the file, once the disk is mended";
+  EXPECT_TRUE(directory_->Remove(AllocationId(17)));
+  EXPECT_THAT(Files(), IsEmpty());
+  EXPECT_TRUE(directory_->Remove(AllocationId(17)));
+}
+
 TEST_F(DataDirectoryTest, AFileOfAnotherStorageIsLeftAlone) {
   Fill(17, 4'096);
   ASSERT_TRUE(Seal(17).ok());

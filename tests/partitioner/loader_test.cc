@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/interruption.h"
 #include "partitioner/appended_table.h"
 #include "partitioner/partition_function.h"
 #include "partitioner/placement.h"
@@ -245,6 +246,25 @@ TEST(Loader, WhatIsCancelledLeavesNothing) {
   EXPECT_EQ(SealAll(cluster.attachment(), {{MemoryServerId(999), allocation, 1}}, &cancel).code(),
             absl::StatusCode::kCancelled)
       << "no server is asked";
+}
+
+TEST(Loader, AnInterruptionLeavesNoLoadThatABackupWaitsFor) {
+  InProcessCluster cluster({.memory_servers = 1, .compute_servers = 0});
+  catalog::Attachment& attachment = cluster.attachment();
+  auto loader = BeginLoad(attachment, {"t", {{"k", Type::Integer()}}, {}}, {});
+  ASSERT_TRUE(loader.ok()) << loader.status();
+  const std::atomic<bool> interrupted = true;
+  {
+    const Interruption interruption(&interrupted);
+    const auto aborted = (*loader)->BeginBeside(), left = (*loader)->BeginBeside();
+    EXPECT_TRUE(aborted.ok()) << aborted.status() << ": the catalog may have begun it all the same";
+    EXPECT_TRUE(left.ok()) << left.status();
+    (*loader)->AbortBeside(aborted.value_or(AllocationId()));
+    loader->reset();
+  }
+  const auto waited_for = attachment.catalog().BeginQuiet(attachment.member());
+  ASSERT_TRUE(waited_for.ok()) << waited_for.status();
+  EXPECT_EQ(waited_for->size(), 0u);
 }
 
 TEST(Loader, BlocksAreSpreadEvenly) {

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/interruption.h"
 #include "session/session.h"
 #include "tests/cluster/in_process_cluster.h"
+#include "types/sql_error.h"
 
 namespace nam::testing {
 namespace {
@@ -42,6 +44,38 @@ TEST(RecordEngineTest, ChangesOfManyRowsAreInterrupted) {
   cancelled = false;
   engine->Abort();
   EXPECT_EQ(cluster.session().Execute("select count(*) from t")->rows[0][0].ToString(), "2000");
+}
+
+/// The first INSERT would say so, too late.
+TEST(RecordEngineTest, ATableIsRefusedWhileTheStateOfTransactionsIsLost) {
+  InProcessCluster cluster({.memory_servers = 2, .compute_servers = 0, .lease_ms = 1'000});
+  const auto create = [&](session::Session& session, const std::string& name) {
+    return session.Execute("create table " + name + " (k bigint primary key) with (storage = record)");
+  };
+  ASSERT_TRUE(create(cluster.session(), "t").ok());
+  const auto none = cluster.attachment().catalog().GetTable("nam.transactions");
+  EXPECT_TRUE(absl::IsNotFound(none.status())) << "the first transaction makes it";
+  ASSERT_TRUE(cluster.session().Execute("insert into t values (1)").ok());
+  ASSERT_TRUE(create(cluster.session(), "t2").ok());
+  const auto state = cluster.attachment().catalog().GetTable("nam.transactions");
+  ASSERT_TRUE(state.ok()) << state.status();
+  const uint32_t holder = (*state)->record().parts(0).extents(0).server();
+  for (auto& server : cluster.memory()) {
+    if (server->id().value() == holder) server.reset();
+  }
+  const auto fresh = cluster.NewSession();
+  for (session::Session* const session : {&cluster.session(), fresh.get()}) {
+    const Deadline soon = RealClock().After(20'000'000);
+    std::string error;
+    while (error.find("nam reset-transactions") == std::string::npos && !RealClock().Passed(soon)) {
+      const auto created = create(*session, "u");
+      ASSERT_FALSE(created.ok());
+      ASSERT_TRUE(SqlErrorOf(created.status()).has_value()) << created.status();
+      error = SqlErrorOf(created.status())->message + SqlErrorOf(created.status())->sqlstate;
+    }
+    EXPECT_TRUE(error.ends_with("creates a new state08006")) << error;
+    EXPECT_FALSE(cluster.attachment().catalog().GetTable("u").ok());
+  }
 }
 
 }  // namespace

@@ -211,7 +211,7 @@ TEST(BindErrorTest, Types) {
       {"select ^sum(name) from t", "42883", "sum(varchar(20))", "numbers"},
       {"select ^avg(day) from t", "42883", "avg(date)", "numbers"},
       {"select ^max(ok) from t", "42883", "max(boolean)",
-       "numbers, dates, timestamps, intervals and strings"},
+       "numbers, dates, times, timestamps, intervals and strings"},
       {"select ^sum(null) from t", "42725", "sum(unknown) is not unique", "CAST"},
       {"select ^bit_and('1') from t", "42725", "bit_and(unknown)", ""},
       {"select case '1' ^when 1 then 2 end from t", "42883", "string = integer", ""},
@@ -322,6 +322,24 @@ TEST(BindErrorTest, Expressions) {
       {"select n::^int[] from t", "arrays are"},
       {"select ^timetz '10:00' from t", "type timetz is"},
       {"select ^timestamp(3) '1994-01-01' from t", "type timestamp(…) is"},
+  });
+  CheckAll({
+      {"select ^upper(name) filter (where n > 1) from t", "42809", "FILTER specified, but upper is no", ""},
+      {"select ^upper(name order by n) from t", "42809", "ORDER BY specified, but upper is no", ""},
+      {"select ^abs(n) within group (order by n) from t", "42809", "WITHIN GROUP specified, but abs", ""},
+      {"select ^abs(distinct n) from t", "42809", "DISTINCT specified, but abs is not an aggregate", ""},
+      {"select ^pi(*) from t", "42809", "(*) specified, but pi is not an aggregate", ""},
+      {"select ^array_agg(n order by id) from t", "0A000", "\"array_agg\" is not supported", ""},
+      {"select ^percentile_cont(1) within group (order by n) from t", "0A000", "\"percentile_cont\" is", ""},
+      {"select ^summ(n) filter (where true) from t", "42883", "summ(integer) does not exist", ""},
+      {"create table x (a int default ^sum(1) filter (where true)) with (storage = record)", "42803",
+       "aggregates are not allowed in DEFAULT", ""},
+      {"create table x (a int default ^sum(1) over ()) with (storage = record)", "42P20",
+       "window functions are not allowed in DEFAULT", ""},
+      {"create table x (a int default ^rank() over ()) with (storage = record)", "42P20",
+       "window functions are not allowed in DEFAULT", ""},
+      {"create table x (a int primary key, check (^abs(a) over () > 1)) with (storage = record)", "42809",
+       "OVER specified, but abs is not a window function", ""},
   });
   Check({"select ^$1 from t", "42P02", "there is no parameter $1", ""});
   Check(
