@@ -168,7 +168,7 @@ TEST_F(AdoptionTest, MemoryIsInUseUntilItsFileIsRemoved) {
   client_.reset();  // has closed both
   client_ = Attach();
   const AllocationId all = *client_->catalog().BeginLoad(client_->member(), "all", false);
-  const auto allocates_all = [&] { return client_->Allocate(server->id(), all, 8 * kMiB).ok(); };
+  const auto allocates_all = [&] { return client_->Allocate(server->id(), all, 7 * kMiB + kMiB / 2).ok(); };
   EXPECT_FALSE(allocates_all()) << "a later table must not lie where two files would say so";
   ASSERT_TRUE(std::filesystem::remove(file));
   EXPECT_TRUE(Becomes(allocates_all)) << "the renewals try again";
