@@ -44,7 +44,7 @@ sockaddr_storage PeerAt(const char* address) {
   auto& v6 = reinterpret_cast<sockaddr_in6&>(peer);
   const bool is_v4 = inet_pton(AF_INET, address, &v4.sin_addr) == 1;
   peer.ss_family = is_v4 ? AF_INET : AF_INET6;
-  if (!is_v4) EXPECT_EQ(inet_pton(AF_INET6, address, &v6.sin6_addr), 1);
+  EXPECT_TRUE(is_v4 || inet_pton(AF_INET6, address, &v6.sin6_addr) == 1);
   return peer;
 }
 
