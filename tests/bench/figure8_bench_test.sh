@@ -20,13 +20,13 @@ join --tuples=64K --selectivity=0.5,1 >"$work/again.json"
 join --tuples=512K --selectivity=1 >"$work/fits.json"
 join --tuples=512K --selectivity=1 --cache-divisor=1024 >"$work/exceeds.json"
 grep -q '<svg' "$work/page.html" || fail "no plot in the page"
-grep -q 'processors 2 x Intel Xeon E5-2660 v2, cache_divisor 8' "$work/page.html" || fail "the page says no sizes"
+grep -q 'Caches of 2 x Intel Xeon E5-2660 v2, 8 times smaller' "$work/page.html" || fail "the page says no sizes"
 "$nam" bench aggregate --fabric=sim --tuples=64K --groups=1,1K,64K --threads=8 --format=json \
   >"$work/aggregate.json" 2>"$work/stderr" || fail "exit code $?: $(cat "$work/stderr")"
 "$nam" bench aggregate --fabric=sim --tuples=8K --groups=1 --threads=4 >"$work/table" 2>"$work/stderr" ||
   fail "exit code $?: $(cat "$work/stderr")"
 grep -q 'paper_order is of 64M tuples' "$work/table" || fail "nothing is said of the size: $(cat "$work/table")"
-grep -q 'The model: generation fdr, ports 2' "$work/table" || fail "the table says no model: $(cat "$work/table")"
+grep -q 'fdr network of 2 ports' "$work/table" || fail "the table says no model: $(cat "$work/table")"
 python3 - "$work" <<'PYTHON' || failures=$((failures + 1))
 import json, sys
 def report(name):
