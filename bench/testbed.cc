@@ -20,7 +20,7 @@
 namespace nam::bench {
 namespace {
 
-constexpr int kStartSecondsMax = 60, kEndSecondsMax = 10;  // of the server's process
+constexpr int kStartSecondsMax = 60, kEndSecondsMax = 10;  // bound the process of the server
 
 Json ToJson(const ServerAddress& address) {
   return {{"one_sided", address.one_sided},

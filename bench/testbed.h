@@ -30,7 +30,7 @@ struct TestbedOptions {
 };
 
 /// The environment of a benchmark: a client's fabric, and a server on another one. In `sim` they are on hosts
-/// of their own, and the thread that opens the testbed drives the world: its waits take virtual time.
+/// of their own, and the thread that opens the testbed drives the world. Its waits take virtual time.
 class Testbed {
  public:
   /// Before any thread of this process.

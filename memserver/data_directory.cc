@@ -161,9 +161,9 @@ absl::Status DataDirectory::ReadHeader(FileToRead& file) const {
   return absl::OkStatus();
 }
 
-// Newest first: if extents of two files overlap, the newer allocation counts, and the other is damaged. Files
-// of this process do not overlap, whatever the order of their allocations, because a file is removed before
-// its memory is reused. Ignores files of others.
+// Newest first: if extents of two files overlap, the newer allocation counts, and the other is damaged. This
+// process writes none that overlap, whatever the order of their allocations: it removes a file before it
+// reuses the memory. Ignores files of others.
 absl::StatusOr<std::vector<DataDirectory::FileToRead>> DataDirectory::ListFiles(Contents& contents) {
   std::vector<FileToRead> files;
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(dup(directory_.get())), &closedir);

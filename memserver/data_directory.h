@@ -95,7 +95,7 @@ class DataDirectory {
   AllocationId written_;           // in progress
   std::set<AllocationId> sealed_;  // with whole files
   std::set<AllocationId> damaged_;
-  std::set<AllocationId> unremoved_;  // of both: over, but the disk refuses to remove the file
+  std::set<AllocationId> unremoved_;  // these are in either set and are over, but the disk refuses
 };
 
 }  // namespace nam::memserver

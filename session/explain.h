@@ -57,7 +57,7 @@ struct ActualRows {
   bool each_server = false;    // every server does all of the work, so servers are not added
   uint64_t most = 0;           // then: the most on one server
   std::optional<uint64_t> of;  // for a scan's own look-ups: rows looked up
-  bool with_lookups = false;   // of a scan: what its own look-ups, too, have left
+  bool with_lookups = false;   // a scan's rows are those that its own look-ups, too, have left
 };
 
 /// A query's plan, and with ANALYZE its run.

@@ -91,8 +91,8 @@ class Acceptor {
   void Run();
   void AcceptSockets();
   void Admit(UniqueFd fd, uint64_t source);
-  /// Closes one of the strangers; false if there are none. What has proved the secret never makes room for
-  /// what has not.
+  /// Closes one of the strangers; false if there are none. An arrival that has proved the secret never makes
+  /// room for one that has not.
   bool MakeRoom();
   Step Advance(uint64_t id, Arrival& arrival);
   /// The peer has proved the secret.

@@ -66,7 +66,7 @@ TEST_F(ShuffleTest, AnswersAreThoseOfPipelinedPlansOnAnyNumberOfServers) {
   ExpectEqual(*alone, 3);
   EXPECT_EQ(Shuffled(*alone, 2).sent_bytes, 0u);
   for (const int servers : {2, 3}) ExpectEqual(*Run(servers, options), 3);
-  // Of five, each keeps a fifth of what it shuffles.
+  // Each of five servers keeps a fifth of what it shuffles.
   const auto bench = Run(5, options);
   ExpectEqual(*bench, 3);
   const double rows = static_cast<double>(bench->lineorder_rows());

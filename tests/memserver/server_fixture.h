@@ -132,7 +132,7 @@ class MemoryServerTest : public testing::Test {
   const TempFolder folder_;
   catalog::CatalogServerOptions catalog_options_;
   std::unique_ptr<catalog::CatalogServer> catalog_;
-  fabric::FakeFabric* memory_fabric_ = nullptr;  // of the memory server started last, which owns it
+  fabric::FakeFabric* memory_fabric_ = nullptr;  // the memory server that was started last owns it
   std::function<void()> before_listen_;          // of memory servers started from now on
   fabric::FabricOptions fabric_options_;         // of the fabric opened last
 };
