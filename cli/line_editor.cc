@@ -73,6 +73,8 @@ class LineEditor final : public LineReader {
       std::fputs("^C\n", stdout);
       std::fflush(stdout);
       el_reset(editor_);
+      // The signal ends a write to a terminal that takes nothing. What was lost was to show the line.
+      std::clearerr(stdout);
       return Result::kInterrupted;
     }
     if (text == nullptr || count <= 0) {

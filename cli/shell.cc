@@ -168,7 +168,10 @@ int Shell::RunInteractive(LineReader& reader) {
         break;
       }
     }
-    if (interrupts_.Seen()) out_.clear();  // the interrupt has ended the output
+    if (interrupts_.Seen()) {  // it has ended writes, and ends no later one
+      out_.clear();
+      err_.clear();
+    }
     interrupts_.Clear();
     told_interrupt_ = false;
   }

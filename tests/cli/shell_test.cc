@@ -458,6 +458,19 @@ TEST_F(ShellTest, InteractiveInterruptKeepsTheSession) {
   EXPECT_EQ(out_.str(), " n\n---\n 2\n(1 row)\n");
 }
 
+TEST_F(ShellTest, AnErrorAfterAnInterruptedWriteIsShown) {
+  FakeReader reader;
+  reader.lines = {"bad 1;", "bad 2;"};
+  session_.on_execute = [this] {
+    if (session_.executed.size() > 1) return;
+    raise(SIGINT);
+    err_.setstate(std::ios_base::badbit);
+  };
+  Shell shell(session_, catalog_, interrupts_, out_, err_, {});
+  EXPECT_EQ(shell.RunInteractive(reader), kExitOk);
+  EXPECT_THAT(err_.str(), HasSubstr("bad 2"));
+}
+
 TEST_F(ShellTest, InteractiveQuit) {
   FakeReader reader;
   reader.lines = {"\\q", "select 1;"};

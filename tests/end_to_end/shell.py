@@ -304,6 +304,22 @@ class Shell(cases.Case):
         terminal.send("\x04")
         self.assertEqual(terminal.end(), 0)
 
+    def test_interrupted_while_the_terminal_takes_nothing(self):
+        """An interrupted write ends neither the session nor what it says later, and is no error at its end."""
+        terminal = Terminal(self, self.cluster)
+        terminal.expect("nam=> ")
+        terminal.send("SELECT l")
+        terminal.fill("\t")  # each lists what may follow
+        terminal.interrupt()  # this write has moved bytes and goes on with the rest
+        terminal.await_full()
+        terminal.interrupt()  # this one has moved none, and fails
+        terminal.expect(r"\^C\nnam=> ")
+        terminal.send("\x15")  # Ctrl-U: none of the tabs that are left stays in the line
+        terminal.command("SELECT nothing FROM date;", "ERROR:  column")
+        terminal.command("SELECT count(*) FROM date;", r"2556\n\(1 row\)")
+        terminal.send("\\q\n")
+        self.assertEqual(terminal.end(), 0)
+
     def test_terminal_completes(self):
         """Tab, for tables and columns."""
         terminal = Terminal(self, self.cluster)

@@ -45,6 +45,27 @@ class Terminal:
         self.expect("nam=> ")
         return match
 
+    def full(self):
+        """Whether the shell waits for room for its output."""
+        write_to_terminal = ["1", "0x1"]  # the system call on x86-64, and the descriptor
+        with open("/proc/%d/syscall" % self.child) as call, open("/proc/%d/stat" % self.child) as stat:
+            return call.read().split()[:2] == write_to_terminal and stat.read().rsplit(")", 1)[1].split()[0] == "S"
+
+    def await_full(self):
+        wait_until(self.full, 20, "the shell waits for room")
+
+    def fill(self, text):
+        """Types `text` again and again, and reads nothing, until the shell waits for room for its output."""
+        def filled():
+            if select.select([], [self.fd], [], 0)[1]:
+                self.send(text)
+            return self.full()
+        wait_until(filled, 20, "the shell waits for room")
+
+    def interrupt(self):
+        """As Ctrl-C, which would wait behind what was typed before."""
+        os.kill(self.child, signal.SIGINT)
+
     def end(self, timeout=20):
         """Its exit code."""
         def ended():

@@ -71,7 +71,9 @@ class WrittenTable {
       done = true;
     }
     fates.failed += !result.ok();
-    if (victim == Victim::kCatalog) EXPECT_TRUE(loaded_.cluster().RestartCatalog().ok());
+    if (victim == Victim::kCatalog) {
+      EXPECT_TRUE(loaded_.cluster().RestartCatalog().ok());
+    }
     client->reset();
     loaded_.Pause(8'000'000);
     Judge(victim, result.status());
