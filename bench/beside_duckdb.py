@@ -88,7 +88,7 @@ def main():
             with open(os.path.join(directory, "lineorder.tbl"), "rb") as file:
                 duckdb.load(directory, sum(1 for _ in file))
         nam.up()
-        nam.load_ssb()
+        nam.load("ssb")
         ours, theirs, peaks = [], [], []
         for number in range(options.rounds + 1):  # the first warms both up
             rows, time, peak = nam_round(nam, options.sql)

@@ -3,13 +3,14 @@
 
 usage: old_and_new.py --old=BINARY [--new=BINARY] [--rounds=10] [--scale-factor=1] [--fabric=shm] [--memory=SIZE]
                       [--clients=2] [--products=100000] [--seconds=3]
-                      [--work=ssb,ssb-by-read,points,checkout]
+                      [--work=ssb,ssb-by-read,tpch,points,checkout]
 
 Each binary has a local cluster of its own, both up at the same time; one of them works at a time. A round is the
 work by one binary and then by the other; who begins takes turns. Works:
 
   ssb          SSB's queries, each three times: its median
   ssb-by-read  the same without looking at blocks in place
+  tpch         TPC-H's queries, as for ssb
   points       statements on one row of a table of 10,000 by its key: each kind's median over 500
   checkout     a checkout of some seconds
 
@@ -29,6 +30,7 @@ import sys
 import tempfile
 
 WORTH = 0.97
+WORKS = {"ssb", "ssb-by-read", "tpch", "points", "checkout"}
 QUERY_REPEAT = 3
 POINTS = {
     "point select": "select v, t from kv where k = %d",
@@ -72,14 +74,20 @@ class Contender:
                        stderr=subprocess.DEVNULL)
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def load_ssb(self):
-        self.run("ssb", "load", "--scale-factor=%s" % self.options.scale_factor)
+    def load(self, benchmark):
+        self.run(benchmark, "load", "--scale-factor=%s" % self.options.scale_factor)
 
-    def ssb(self):
+    def queries(self, benchmark):
         """Milliseconds by query."""
-        report = json.loads(self.run("ssb", "run", "--repeat=%d" % QUERY_REPEAT, "--format=json",
+        report = json.loads(self.run(benchmark, "run", "--repeat=%d" % QUERY_REPEAT, "--format=json",
                                      "--scale-factor=%s" % self.options.scale_factor))
         return {row["query"]: row["median_ms"] for row in report["rows"]}
+
+    def ssb(self):
+        return self.queries("ssb")
+
+    def tpch(self):
+        return self.queries("tpch")
 
     def times(self, statements):
         """Milliseconds of each statement, in one session without looks in place."""
@@ -136,7 +144,9 @@ def half(options, works, old_first):
         for contender in (old, new) if old_first else (new, old):
             contender.up()
             if {"ssb", "ssb-by-read"} & set(works):
-                contender.load_ssb()
+                contender.load("ssb")
+            if "tpch" in works:
+                contender.load("tpch")
             if "points" in works:
                 contender.load_points()
         return {work: medians(work, [old, new], options.rounds // 2) for work in works}
@@ -171,8 +181,8 @@ def main():
     parser.add_argument("--work", default="ssb,checkout")
     options = parser.parse_args()
     works = options.work.split(",")
-    if options.rounds < 2 or set(works) - {"ssb", "ssb-by-read", "points", "checkout"}:
-        sys.exit("old_and_new.py: --rounds is 2 or more, --work is of ssb, ssb-by-read, points and checkout")
+    if options.rounds < 2 or set(works) - WORKS:
+        sys.exit("old_and_new.py: --rounds is 2 or more, --work is of %s" % ", ".join(sorted(WORKS)))
     halves = [half(options, works, old_first) for old_first in (True, False)]
     slower = False
     for work in works:

@@ -174,7 +174,7 @@ def main():
     contenders = {"nam": nam}
     try:
         nam.up()
-        nam.load_ssb()
+        nam.load("ssb")
         tables = {table: (nam.columns(table), int(nam.rows("select count(*) from " + table)[0][0])) for table in KEYS}
         with tempfile.TemporaryDirectory(prefix="nam-peers-") as directory:
             os.chmod(directory, 0o755)  # PostgreSQL's user reads the files
