@@ -10,7 +10,7 @@ work by one binary and then by the other; who begins takes turns. Works:
 
   ssb          SSB's queries, each three times: its median
   ssb-by-read  the same without looking at blocks in place
-  tpch         TPC-H's queries, as for ssb
+  tpch         TPC-H's queries, as for ssb; not in one run with that, whose tables have the same names
   points       statements on one row of a table of 10,000 by its key: each kind's median over 500
   checkout     a checkout of some seconds
 
@@ -183,6 +183,8 @@ def main():
     works = options.work.split(",")
     if options.rounds < 2 or set(works) - WORKS:
         sys.exit("old_and_new.py: --rounds is 2 or more, --work is of %s" % ", ".join(sorted(WORKS)))
+    if "tpch" in works and {"ssb", "ssb-by-read"} & set(works):
+        sys.exit("old_and_new.py: tpch and ssb have tables of the same names; run one after the other")
     halves = [half(options, works, old_first) for old_first in (True, False)]
     slower = False
     for work in works:
