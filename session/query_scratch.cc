@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,8 +11,8 @@
 #include "catalog/control_plane.h"
 #include "execution/partition/open_scratch.h"
 #include "execution/partition/part_directory.h"
-#include "execution/partition/parts.h"
 #include "execution/rows/row_layout.h"
+#include "execution/task.h"
 #include "storage/channel.h"
 #include "storage/scratch.h"
 
@@ -24,10 +23,10 @@ using execution::PageHeader;
 
 constexpr int64_t kTellAgainUs = 500'000;
 
-using OnPage = std::function<absl::Status(std::span<const std::byte> page, const PageHeader& header)>;
+}  // namespace
 
-/// Trusts headers within the memory's bounds; readers of the rows check pages fully.
-absl::Status ForPages(std::span<const std::byte> pages, const OnPage& on_page) {
+absl::StatusOr<uint64_t> RowsOfPages(std::span<const std::byte> pages) {
+  uint64_t rows = 0;
   while (!pages.empty()) {
     PageHeader header;
     if (pages.size() < sizeof(header)) return absl::DataLossError("a result ends within a page");
@@ -35,20 +34,9 @@ absl::Status ForPages(std::span<const std::byte> pages, const OnPage& on_page) {
     if (header.magic != PageHeader::kMagic || header.bytes < execution::RowLayout::kLeastPageBytes ||
         header.bytes > std::min<uint64_t>(pages.size(), execution::RowLayout::kMostPageBytes))
       return absl::DataLossError("a result has something else than pages");
-    NAM_RETURN_IF_ERROR(on_page(pages.first(header.bytes), header));
+    rows += header.rows;
     pages = pages.subspan(header.bytes);
   }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::StatusOr<uint64_t> RowsOfPages(std::span<const std::byte> pages) {
-  uint64_t rows = 0;
-  NAM_RETURN_IF_ERROR(ForPages(pages, [&](std::span<const std::byte>, const PageHeader& header) {
-    rows += header.rows;
-    return absl::OkStatus();
-  }));
   return rows;
 }
 
@@ -78,24 +66,20 @@ absl::Status QueryScratch::Drop(uint64_t attempt) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<proto::Directory> QueryScratch::Write(std::span<const std::byte> pages, uint64_t attempt,
-                                                     uint32_t pipeline) {
+absl::StatusOr<proto::Directory> QueryScratch::Write(const execution::KeptGroups& groups,
+                                                     std::span<const std::byte> pages, uint64_t attempt,
+                                                     uint32_t pipeline, uint64_t bytes_max) {
   used_ = true;
   const std::unique_ptr<storage::ScratchSpace> space =
       execution::OpenScratch(attachment_, allocation_, attempt);
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::Channel> channel,
                        storage::Channel::Open(attachment_.fabric(), attachment_, {}));
-  storage::ScratchWriter writer(*space, *channel, execution::RowLayout::kMostPageBytes, cancel_);
-  execution::PartDirectory directory;
-  const auto write = [&](std::span<const std::byte> page, const PageHeader& header) -> absl::Status {
-    NAM_ASSIGN_OR_RETURN(const storage::ScratchPage place, writer.Write(page));
-    directory.Add(execution::kAnyPart, place, header.rows);
-    return absl::OkStatus();
-  };
-  absl::Status status = ForPages(pages, write);
-  if (status.ok()) status = writer.Flush();
-  if (!status.ok()) return execution::ScratchError(status);
-  return directory.ToProto(attempt, pipeline);
+  execution::MemoryBudget budget(bytes_max);
+  execution::TaskContext context(attachment_.fabric().clock(), budget, cancel_, {.scratch = channel.get()});
+  const absl::StatusOr<execution::PartDirectory> directory = groups.Write(context, pages, attempt, *space);
+  context.Settle();
+  NAM_RETURN_IF_ERROR(directory.status());
+  return directory->ToProto(attempt, pipeline);
 }
 
 execution::SortScratch QueryScratch::ForSorts() {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "base/strong_id.h"
 #include "catalog/attachment.h"
+#include "execution/partition/parted_groups.h"
 #include "execution/sort/scratch_run.h"
 #include "fabric/fabric.h"
 #include "proto/pages.pb.h"
@@ -38,10 +39,11 @@ class QueryScratch {
   /// Frees the attempt's unused pages on memory servers before the query's end; unreachable ones free them
   /// then. UNAVAILABLE: the catalog does not name the servers.
   absl::Status Drop(uint64_t attempt);
-  /// Writes consecutive `pages` that an attempt has left elsewhere, as rows of any part. 53200 if scratch
-  /// memory is full; DATA_LOSS if these are not pages.
-  absl::StatusOr<proto::Directory> Write(std::span<const std::byte> pages, uint64_t attempt,
-                                         uint32_t pipeline);
+  /// Writes groups that an attempt of `pipeline` has kept, by parts; `pages` are theirs. Holds an eighth of
+  /// `bytes_max` at most, or a page. Errors as of KeptGroups::Write.
+  absl::StatusOr<proto::Directory> Write(const execution::KeptGroups& groups,
+                                         std::span<const std::byte> pages, uint64_t attempt,
+                                         uint32_t pipeline, uint64_t bytes_max);
   /// For sorts of the session itself: opened when the first of them writes, or merges. This outlives it.
   execution::SortScratch ForSorts();
   /// Gives back what the query has used. Without `tell`, memory servers do that a little later by themselves:
@@ -69,7 +71,8 @@ class QueryScratch {
   std::unique_ptr<fabric::Thread> thread_;  // used by the session's thread
 };
 
-/// Counts the rows of consecutive pages, by their headers. DATA_LOSS if these are not pages.
+/// Counts the rows of consecutive pages, by their headers: trusts these within the memory's bounds, since
+/// readers of the rows check pages fully. DATA_LOSS if these are not pages.
 absl::StatusOr<uint64_t> RowsOfPages(std::span<const std::byte> pages);
 
 }  // namespace nam::session

@@ -301,25 +301,35 @@ absl::Status TreeRun::RunBarrier(uint32_t number) {
 
 absl::StatusOr<optimizer::StageFact> TreeRun::FactOf(uint32_t number, Left& left) {
   optimizer::StageFact fact{.rows = 0, .by_parts = !left.directories.empty()};
-  // Rows of few may be of any part once others have left many.
+  if (fact.by_parts) NAM_RETURN_IF_ERROR(WriteKept(plan().stages[number].claimed, left));
   for (const Left::Pages& pages : left.pages) {
     NAM_ASSIGN_OR_RETURN(const uint64_t rows, RowsOfPages(BytesOf(pages.bytes)));
-    if (!fact.by_parts) {
-      fact.rows += static_cast<double>(rows);
-    } else if (rows > 0) {
-      NAM_ASSIGN_OR_RETURN(left.directories.emplace_back(),
-                           options_.stages.scratch().Write(BytesOf(pages.bytes), pages.attempt,
-                                                           plan().stages[number].claimed));
-    }
-  }
-  if (fact.by_parts) {
-    for (const Left::Pages& pages : left.pages) kept_bytes_ -= pages.bytes.size();
-    left.pages.clear();
+    fact.rows += static_cast<double>(rows);
   }
   for (const proto::Directory& directory : left.directories) {
     for (const proto::PartPages& part : directory.parts()) fact.rows += static_cast<double>(part.rows());
   }
   return fact;
+}
+
+absl::Status TreeRun::WriteKept(uint32_t pipeline, Left& left) {
+  std::unique_ptr<const execution::KeptGroups> groups;
+  for (const Left::Pages& pages : left.pages) {
+    NAM_ASSIGN_OR_RETURN(const uint64_t rows, RowsOfPages(BytesOf(pages.bytes)));
+    if (rows == 0) continue;
+    const plan::Pipeline& kept = plan().pipelines[pipeline];
+    const auto* const sink = std::get_if<plan::AggregateSink>(&kept.sink);
+    if (sink == nullptr || sink->parts == 0) return absl::DataLossError("rows of a stage that leaves none");
+    if (groups == nullptr) {
+      NAM_ASSIGN_OR_RETURN(groups, execution::KeptGroups::Make(*sink, kept.schemas.back()));
+    }
+    NAM_ASSIGN_OR_RETURN(left.directories.emplace_back(),
+                         options_.stages.scratch().Write(*groups, BytesOf(pages.bytes), pages.attempt,
+                                                         pipeline, options_.settings.result_bytes_max()));
+  }
+  for (const Left::Pages& pages : left.pages) kept_bytes_ -= pages.bytes.size();
+  left.pages.clear();
+  return absl::OkStatus();
 }
 
 absl::Status TreeRun::FeedSession(execution::LocalStage& local) {

@@ -97,6 +97,8 @@ class TreeRun {
   /// Runs the stage, notes its fact, and plans the rest again.
   absl::Status RunBarrier(uint32_t number);
   absl::StatusOr<optimizer::StageFact> FactOf(uint32_t number, Left& left);
+  /// Writes the groups that attempts have kept by parts, beside those of other attempts.
+  absl::Status WriteKept(uint32_t pipeline, Left& left);
   /// Feeds servers' output to the session's stage, in its pipelines' order, so that each pipeline's
   /// prerequisites have run.
   absl::Status FeedSession(execution::LocalStage& local);

@@ -58,8 +58,7 @@ absl::Status CheckDirectory(const proto::Directory& directory, uint32_t parts, c
   if (directory.null_rows() > 0 && !counts_nulls) return Broken("rows that were to be written");
   int64_t before = -1;
   for (const proto::PartPages& part : directory.parts()) {
-    if (part.part() <= before || (part.part() >= parts && part.part() != kAnyPart))
-      return Broken("the number of a part");
+    if (part.part() <= before || part.part() >= parts) return Broken("the number of a part");
     before = part.part();
     NAM_RETURN_IF_ERROR(CheckPages(part, layout));
   }

@@ -19,7 +19,7 @@ class PartDirectory {
     uint64_t rows = 0;
   };
 
-  /// Adds a page of the part (kAnyPart: with rows of any), or several consecutive ones.
+  /// Adds a page of the part, or several consecutive ones.
   void Add(uint32_t part, const storage::ScratchPage& pages, uint64_t rows) {
     Part& to = parts_[part];
     to.pages.push_back(pages);

@@ -32,11 +32,9 @@ absl::StatusOr<PartPages> PartPages::Make(std::span<const proto::Directory> dire
     made.has_null_rows_ |= directory.null_rows() > 0;
     made.empty_ &= directory.null_rows() == 0;
     for (const proto::PartPages& part : directory.parts()) {
-      const bool any = part.part() == kAnyPart;
-      Run& run = (any ? made.any_ : made.by_part_[part.part()]).emplace_back();
+      Run& run = made.by_part_[part.part()].emplace_back();
       run.attempt = directory.attempt();
       run.rows = part.rows();
-      run.any_part = any;
       made.empty_ &= run.rows == 0;
       for (int i = 0; i < part.pages_size(); ++i)
         run.pages.push_back({storage::RemotePtr<void>::FromRaw(part.pages(i)), part.bytes(i)});
@@ -45,16 +43,9 @@ absl::StatusOr<PartPages> PartPages::Make(std::span<const proto::Directory> dire
   return made;
 }
 
-std::vector<const PartPages::Run*> PartPages::RunsOf(uint32_t part) const {
-  std::vector<const Run*> runs;
-  for (const Run& run : by_part_[part]) runs.push_back(&run);
-  for (const Run& run : any_) runs.push_back(&run);
-  return runs;
-}
-
 uint64_t PartPages::RowsOf(uint32_t part) const {
   uint64_t rows = 0;
-  for (const Run* run : RunsOf(part)) rows += run->rows;
+  for (const Run& run : RunsOf(part)) rows += run.rows;
   return rows;
 }
 
@@ -70,7 +61,6 @@ PartReader::PartReader(const PartPages& pages, const RowLayout& layout, const Pa
       hashes_(std::make_unique_for_overwrite<uint64_t[]>(kChunkRows)) {}
 
 void PartReader::Start(uint32_t part, PartSlice slice, PartShare share) {
-  part_ = part;
   slice_ = slice;
   std::vector<storage::ScratchPage> pages = TakeShare(pages_.RunsOf(part), share);
   run_ = 0;
@@ -82,17 +72,17 @@ void PartReader::Start(uint32_t part, PartSlice slice, PartShare share) {
   reader_.Start(std::move(pages));
 }
 
-std::vector<storage::ScratchPage> PartReader::TakeShare(const std::vector<const PartPages::Run*>& runs,
+std::vector<storage::ScratchPage> PartReader::TakeShare(const std::vector<PartPages::Run>& runs,
                                                         PartShare share) {
   unsigned __int128 all_bytes = 0, before_bytes = 0;
-  for (const PartPages::Run* run : runs) {
-    for (const storage::ScratchPage& page : run->pages) all_bytes += page.bytes;
+  for (const PartPages::Run& run : runs) {
+    for (const storage::ScratchPage& page : run.pages) all_bytes += page.bytes;
   }
   runs_.clear();
   std::vector<storage::ScratchPage> taken;
-  for (const PartPages::Run* run : runs) {
-    Reading reading{.run = run};
-    for (const storage::ScratchPage& page : run->pages) {
+  for (const PartPages::Run& run : runs) {
+    Reading reading{.run = &run};
+    for (const storage::ScratchPage& page : run.pages) {
       const bool ours = before_bytes * share.count / all_bytes == share.number;
       before_bytes += page.bytes;
       if (!ours) continue;
@@ -161,20 +151,14 @@ bool PartReader::HasNullKey(uint32_t place) const {
                      [&](uint32_t key) { return page_layout_->IsNull(row, key); });
 }
 
-uint32_t PartReader::SelectWanted(uint32_t first, uint32_t count) {
-  const uint32_t parts = pages_.parts();
-  const bool any_part = runs_[run_].run->any_part, sliced = slice_.bits > 0;
+uint32_t PartReader::SelectSlice(uint32_t first, uint32_t count) {
   by_.Hash(*page_layout_, page_, first, count, hashes_.get());
   uint32_t kept = 0;
   for (uint32_t i = 0; i < count; ++i) {
     uint64_t hash = hashes_[i];
-    bool wanted = !any_part || PartOf(hash, parts) == part_;
-    if (sliced) {
-      if (HasNullKey(first + i)) hash = HashNumber(static_cast<int64_t>(rows_before_ + first + i));
-      wanted = wanted && IsIn(slice_, hash, parts);
-    }
+    if (HasNullKey(first + i)) hash = HashNumber(static_cast<int64_t>(rows_before_ + first + i));
     positions_[kept] = i;
-    kept += wanted;
+    kept += IsIn(slice_, hash, pages_.parts());
   }
   return kept;
 }
@@ -188,7 +172,7 @@ absl::StatusOr<bool> PartReader::Next(Chunk& out) {
     uint32_t kept = count;
     out.SelectAll(count);
     if (!takes_all()) {
-      kept = SelectWanted(first, count);
+      kept = SelectSlice(first, count);
       if (kept == 0) continue;
       if (kept < count) out.Select(positions_.get(), kept);
     }

@@ -19,12 +19,11 @@ namespace nam::execution {
 /// The pages of all parts that the attempts of a stage have left, by part. Immutable; any thread.
 class PartPages {
  public:
-  /// Pages that one attempt has written, of one part or with rows of any.
+  /// Pages of one part that one attempt has written.
   struct Run {
     std::vector<storage::ScratchPage> pages;
     uint64_t attempt = 0;
     uint64_t rows = 0;
-    bool any_part = false;
   };
 
   /// DATA_LOSS unless all directories come from attempts of the pipeline, and no attempt has two. If pages
@@ -32,10 +31,8 @@ class PartPages {
   static absl::StatusOr<PartPages> Make(std::span<const proto::Directory> directories, uint32_t pipeline,
                                         uint32_t parts, const RowLayout& layout, bool counts_nulls = false);
 
-  /// The runs to read for a part: its own, then those with rows of any part.
-  std::vector<const Run*> RunsOf(uint32_t part) const;
+  const std::vector<Run>& RunsOf(uint32_t part) const { return by_part_[part]; }
   uint32_t parts() const { return static_cast<uint32_t>(by_part_.size()); }
-  /// An upper bound of the part's rows: includes all rows of pages with any part.
   uint64_t RowsOf(uint32_t part) const;
   /// Over all parts: whether the sinks got no row at all, and whether they counted rows with a NULL key.
   bool empty() const { return empty_; }
@@ -43,7 +40,6 @@ class PartPages {
 
  private:
   std::vector<std::vector<Run>> by_part_;
-  std::vector<Run> any_;
   bool empty_ = true, has_null_rows_ = false;
 };
 
@@ -86,13 +82,12 @@ class PartReader {
   absl::StatusOr<bool> NextPage();
   /// The same, if the page before has been read to its end.
   absl::StatusOr<bool> HasPage();
-  bool takes_all() const { return !runs_[run_].run->any_part && slice_.bits == 0; }
+  bool takes_all() const { return slice_.bits == 0; }
   absl::Status EndRun();
   /// Takes the share's pages, and sets runs_ to their runs.
-  std::vector<storage::ScratchPage> TakeShare(const std::vector<const PartPages::Run*>& runs,
-                                              PartShare share);
-  /// Selects the rows [first, first + count) of the page that are of the part and of the slice.
-  uint32_t SelectWanted(uint32_t first, uint32_t count);
+  std::vector<storage::ScratchPage> TakeShare(const std::vector<PartPages::Run>& runs, PartShare share);
+  /// Selects the rows [first, first + count) of the page that are of the slice.
+  uint32_t SelectSlice(uint32_t first, uint32_t count);
   bool HasNullKey(uint32_t place) const;
 
   const PartPages& pages_;
@@ -101,7 +96,6 @@ class PartReader {
   const RowLayout* page_layout_ = nullptr;
   const PartBy& by_;
   storage::ScratchReader reader_;
-  uint32_t part_ = 0;
   PartSlice slice_;
   std::vector<Reading> runs_;
   size_t run_ = 0;                // in runs_: the page's

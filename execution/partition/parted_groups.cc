@@ -9,6 +9,7 @@
 #include "execution/aggregate/charge_groups.h"
 #include "execution/partition/parts.h"
 #include "execution/positions.h"
+#include "execution/scan/stored_rows.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {
@@ -87,7 +88,7 @@ class PartedGroups::Task final : public SinkTask {
 
   Step Finish(TaskContext& context) override {
     // What others have written is checked when all have ended.
-    if (writers_ == nullptr && set_.size() <= sink_.few_groups_) {
+    if (writers_ == nullptr && set_.size() <= sink_.options_.few_groups) {
       const absl::StatusOr<bool> small = sink_.IsSmall(set_);
       if (!small.ok()) return context.Fail(small.status());
       if (*small) return Step::kDone;
@@ -163,7 +164,6 @@ PartedGroups::PartedGroups(const AggregatePlan& plan, const Options& options, st
       rows_(RowsOf(plan, plan.row_layout(), options, budget)),
       table_bytes_(ShareOf(options, budget)),
       table_groups_(TableGroups(options, plan.partial_layout(), table_bytes_)),
-      few_groups_(std::min(options.few_groups, kKeptRowsRead / std::max(options.parts, 1u))),
       space_(space),
       budget_(budget),
       groups_(plan, budget) {
@@ -238,6 +238,36 @@ absl::Status PartedGroups::Combine(TaskContext& context, uint32_t part) {
   Writers writers(*this, context);
   NAM_RETURN_IF_ERROR(Write(context, *sets_[part], writers.states));
   return writers.Finish(context, output_);
+}
+
+absl::StatusOr<std::unique_ptr<const KeptGroups>> KeptGroups::Make(const plan::AggregateSink& sink,
+                                                                   const plan::Schema& rows) {
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<const AggregatePlan> plan,
+                       AggregatePlan::Make({.group_by = sink.group_by,
+                                            .aggregates = sink.aggregates,
+                                            .schema = rows,
+                                            .meanings = {},
+                                            .input = AggregateInput::kGroups,
+                                            .parts = sink.parts}));
+  return std::unique_ptr<const KeptGroups>(new KeptGroups(std::move(plan), sink.parts));
+}
+
+absl::StatusOr<PartDirectory> KeptGroups::Write(TaskContext& context, std::span<const std::byte> pages,
+                                                uint64_t attempt, storage::ScratchSpace& space) const {
+  const RowLayout& layout = plan_->partial_layout();
+  const PartedRows parted = RowsOf(*plan_, layout, {.parts = parts_, .attempt = attempt}, context.budget());
+  storage::ScratchWriter scratch(space, *context.channels().scratch, layout.page_bytes(), context.cancel());
+  PartitionWriter writer(parted, plan_->partial_slots(), scratch, context.budget());
+  StoredRows groups(layout);
+  NAM_RETURN_IF_ERROR(groups.Feed(pages, attempt));
+  groups.End();
+  Chunk chunk(layout.fields(), 0);
+  Step step = groups.Next(context, chunk);
+  for (; step == Step::kHaveMore; step = groups.Next(context, chunk))
+    NAM_RETURN_IF_ERROR(writer.Append(context, chunk, chunk.selection()));
+  if (step == Step::kFailed) return context.error();
+  NAM_RETURN_IF_ERROR(writer.Finish(context));
+  return writer.directory();
 }
 
 }  // namespace nam::execution

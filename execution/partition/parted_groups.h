@@ -1,15 +1,20 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "execution/aggregate/aggregate_sink.h"
 #include "execution/partition/scratch_output.h"
 #include "execution/task.h"
+#include "plan/physical.h"
 
 namespace nam::execution {
 
@@ -24,11 +29,8 @@ namespace nam::execution {
 /// with the length of their texts.
 class PartedGroups final : public Sink {
  public:
-  /// An attempt with at most so many groups in each task keeps them, unless they have long texts …
+  /// An attempt with at most so many groups in each task keeps them, unless they have long texts.
   static constexpr uint32_t kFewGroups = 16'384;
-  /// … and fewer if parts are many: if another attempt leaves its groups by parts, every part reads the kept
-  /// ones of all attempts, at most so many rows of each task in all.
-  static constexpr uint32_t kKeptRowsRead = uint32_t{1} << 20;
   /// The most groups of a task's table.
   static constexpr uint32_t kTableGroups = 131'072;
   /// The size at which a table knows whether it reduces rows …
@@ -83,7 +85,6 @@ class PartedGroups final : public Sink {
   const PartedRows states_, rows_;
   const uint64_t table_bytes_;   // a task's share of the budget
   const uint32_t table_groups_;  // by that share, too
-  const uint32_t few_groups_;    // that a task keeps
   storage::ScratchSpace& space_;
   MemoryBudget& budget_;
   AggregateSink groups_;
@@ -91,6 +92,29 @@ class PartedGroups final : public Sink {
   std::mutex mutex_;
   std::vector<GroupSet*> sets_;  // by task; guarded by mutex_ while there are some
   ScratchOutput output_;
+};
+
+/// Writes groups that attempts have kept to scratch memory by parts, as PartedGroups would have: for the
+/// coordinator, once another attempt has left its groups there. Immutable.
+class KeptGroups {
+ public:
+  /// `sink` has groups by parts; `rows` is the schema of the rows that it aggregates.
+  static absl::StatusOr<std::unique_ptr<const KeptGroups>> Make(const plan::AggregateSink& sink,
+                                                                const plan::Schema& rows);
+
+  /// Writes the consecutive pages of one attempt (AggregateSink::Store) over the context's channel for
+  /// scratch memory. Open pages take at most an eighth of the context's budget, or one page. Trusts nothing
+  /// in what it gets: DATA_LOSS if it is not of this aggregation and attempt. 53200 if scratch memory is
+  /// full.
+  absl::StatusOr<PartDirectory> Write(TaskContext& context, std::span<const std::byte> pages,
+                                      uint64_t attempt, storage::ScratchSpace& space) const;
+
+ private:
+  KeptGroups(std::unique_ptr<const AggregatePlan> plan, uint32_t parts)
+      : plan_(std::move(plan)), parts_(parts) {}
+
+  const std::unique_ptr<const AggregatePlan> plan_;
+  const uint32_t parts_;
 };
 
 }  // namespace nam::execution

@@ -13,8 +13,6 @@
 /// Parts of rows at rest: all rows with equal keys are in one part, whichever server produced them.
 namespace nam::execution {
 
-/// PartPages.part of pages whose rows may be of any part.
-inline constexpr uint32_t kAnyPart = UINT32_MAX;
 inline constexpr uint32_t kPartsMax = 1u << kRadixBits;
 
 /// The part of a row, of `parts` (up to kPartsMax), by the hash of its keys' values in their order

@@ -60,7 +60,7 @@ class Stages {
         plan_(PlanOf(aggregation, parts, AggregateInput::kRows)),
         merge_(PlanOf(aggregation, parts, AggregateInput::kGroups)) {}
 
-  /// One attempt; its directory is kept. Groups that were few are written as pages of any part.
+  /// One attempt; its directory is kept. Groups that were few are written as the coordinator does.
   absl::Status Group(const std::vector<Tuple>& input, PartedGroups::Options options, int tasks) {
     options.parts = parts_;
     options.attempt = ++attempt_;
@@ -78,16 +78,15 @@ class Stages {
     const std::unique_ptr<TaskContext> context = cluster_.NewContext();
     std::vector<std::span<const std::byte>> pages;
     if (absl::Status status = sink.groups().Store(*context, attempt_, pages); !status.ok()) return status;
-    PartDirectory directory;
-    storage::ScratchWriter writer(*space, *context->channels().scratch, plan_->partial_layout().page_bytes(),
-                                  driver_.cancel());
-    for (const std::span<const std::byte> page : pages) {
-      PageHeader header;
-      std::memcpy(&header, page.data(), sizeof(header));
-      directory.Add(kAnyPart, *writer.Write(page), header.rows);
-    }
-    EXPECT_TRUE(writer.Flush().ok());
-    directories_.push_back(directory.ToProto(attempt_, kPipeline));
+    const auto kept = KeptGroups::Make(
+        {.group_by = aggregation_.keys, .aggregates = aggregation_.aggregates, .parts = parts_},
+        aggregation_.schema);
+    if (!kept.ok()) return kept.status();
+    std::vector<std::byte> stored;
+    for (const std::span<const std::byte> page : pages) stored.insert(stored.end(), page.begin(), page.end());
+    const absl::StatusOr<PartDirectory> directory = (*kept)->Write(*context, stored, attempt_, *space);
+    if (!directory.ok()) return directory.status();
+    directories_.push_back(directory->ToProto(attempt_, kPipeline));
     return absl::OkStatus();
   }
 
@@ -257,23 +256,6 @@ TEST(PartedGroupsTest, RowsThatMakeNoFewerGroupsAreWrittenOnce) {
   const auto merged = stages.Merge(PiecesOf(4), 1);
   ASSERT_TRUE(merged.ok()) << merged.status();
   ExpectTuples(*merged, Model(aggregation, input));
-}
-
-/// Every part would read all of the kept groups if another attempt leaves its own by parts.
-TEST(PartedGroupsTest, FewerGroupsAreKeptTheMorePartsThereAre) {
-  StepDriver driver(9);
-  ScratchCluster cluster(driver);
-  const Aggregation aggregation = PackedSums();
-  std::vector<Tuple> input;
-  for (int i = 0; i < 4'000; ++i) input.push_back({Cell::Number(i), Cell::Number(1), Cell::Number(i % 5)});
-  for (const uint32_t parts : {64u, 1'024u}) {
-    Stages stages(driver, cluster, aggregation, parts);
-    ASSERT_TRUE(stages.Group(input, {}, 1).ok());
-    EXPECT_EQ(stages.parted(), parts == 1'024) << parts;
-    const auto merged = stages.Merge(PiecesOf(parts), 1);
-    ASSERT_TRUE(merged.ok()) << merged.status();
-    ExpectTuples(*merged, Model(aggregation, input));
-  }
 }
 
 /// First keys that come four times each, in consecutive rows, then keys that come once: a table makes fewer
@@ -446,9 +428,26 @@ TEST(PartedGroupsTest, FewGroupsStay) {
   const std::vector<Tuple> input = RandomTuples(aggregation.schema, 20'000, 40, driver.random());
   ASSERT_TRUE(stages.Group(input, {}, 3).ok());
   EXPECT_FALSE(stages.parted());
+  EXPECT_EQ(stages.directories()[0].parts_size(), 4) << "the coordinator writes them by parts";
+  EXPECT_EQ(RowsOf(stages.directories()), Model(aggregation, input).size());
   const auto merged = stages.Merge(PiecesOf(4), 2);
   ASSERT_TRUE(merged.ok()) << merged.status();
   ExpectTuples(*merged, Model(aggregation, input));
+}
+
+TEST(PartedGroupsTest, KeptGroupsAreCheckedBeforeTheyAreWritten) {
+  StepDriver driver(19);
+  ScratchCluster cluster(driver);
+  const Aggregation aggregation = PackedSums();
+  const auto kept = KeptGroups::Make(
+      {.group_by = aggregation.keys, .aggregates = aggregation.aggregates, .parts = 4}, aggregation.schema);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  const std::unique_ptr<storage::ScratchSpace> space = cluster.NewSpace();
+  const std::unique_ptr<TaskContext> context = cluster.NewContext();
+  const std::vector<std::byte> page(
+      PlanOf(aggregation, 4, AggregateInput::kRows)->partial_layout().page_bytes());
+  EXPECT_TRUE(absl::IsDataLoss((*kept)->Write(*context, page, 1, *space).status()));
+  EXPECT_TRUE(absl::IsDataLoss((*kept)->Write(*context, std::span(page).first(100), 1, *space).status()));
 }
 
 TEST(PartedGroupsTest, APartThatIsTooLargeSaysSo) {
