@@ -20,7 +20,7 @@ inline absl::Status OutOfMemoryError(absl::string_view message) {
   return Exhausted("memory", message);
 }
 
-/// Also for a quota, or the file system's limit on file size.
+/// Also reports an exhausted quota, or the file system's limit on file size.
 inline absl::Status DiskFullError(absl::string_view message) {
   return Exhausted("disk", message);
 }

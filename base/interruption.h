@@ -4,12 +4,12 @@
 
 namespace nam {
 
-/// Ends a thread's waits for other processes early: the Cancel of the statement that it executes. Waits deep
-/// below the statement check it a few times per second.
+/// Ends a thread's waits for other processes when the statement that the thread executes is cancelled. Waits
+/// deep below the statement check the flag a few times per second.
 class Interruption {
  public:
-  /// While it lives, this thread's waits end with CANCELLED soon after `flag` is set. Null: waits are not
-  /// interrupted, as when giving back or committing. Scopes nest.
+  /// While this object lives, the thread's waits end with CANCELLED soon after `flag` is set. Null: nothing
+  /// interrupts waits, such as those of a commit or of giving memory back. Scopes nest.
   explicit Interruption(const std::atomic<bool>* flag);
   ~Interruption();
   Interruption(const Interruption&) = delete;

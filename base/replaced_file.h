@@ -5,15 +5,16 @@
 
 #include "absl/status/status.h"
 
-/// Files that are on disk when it is said so.
+/// Durable replacement of small files, and the errors of writing files.
 namespace nam {
 
-/// A file could not be written, for this error of the system: RESOURCE_EXHAUSTED if the disk is full,
-/// else INTERNAL.
+/// The error for a failed write. `error` is an errno: RESOURCE_EXHAUSTED if the disk or quota is full or the
+/// file too large, else INTERNAL.
 absl::Status WriteError(const std::string& message, int error);
 
-/// Puts a file of this user alone in the place of `name` in the directory, in one step: the new one is on
-/// disk once it returned OK, the former one is there otherwise.
+/// Atomically replaces file `name` in the directory by one that only this user may read. OK: the new contents
+/// are durable. On an error, RESOURCE_EXHAUSTED or INTERNAL as in WriteError, the former file stays. `what`
+/// names the file in messages.
 absl::Status ReplacePrivateFile(int directory, const std::string& name, std::string_view bytes,
                                 const std::string& what);
 

@@ -48,8 +48,9 @@ struct AttachOptions {
 /// client's lease keeps its loads alive), and the memory servers' control plane. Thread-safe. One per
 /// process, by convention owned by main().
 ///
-/// Memory servers appear here as members, and what they give ends with them. Remote pointers to columnar
-/// tables carry storage ids (catalog/server_ids.h), for which Lookup finds the member that has adopted them.
+/// A MemoryServerId below is a member id; the memory that a server hands out under it ends with the member.
+/// Remote pointers to columnar tables carry storage ids (catalog/server_ids.h): Lookup finds the member that
+/// has adopted the storage id.
 class Attachment : public fabric::RegionDirectory {
  public:
   static absl::StatusOr<std::unique_ptr<Attachment>> Attach(const AttachOptions& options);
@@ -63,8 +64,8 @@ class Attachment : public fabric::RegionDirectory {
   virtual absl::Status ConfirmLease() = 0;
   /// True if the catalog, asked now, says that the membership is over.
   virtual bool MembershipOver() = 0;
-  /// Then joins again as another member: the former member's connections, loads and groups are gone and must
-  /// be made anew. Does nothing if the membership continues.
+  /// Joins again as another member if the membership is over; otherwise has no effect. The former member's
+  /// connections, loads and groups are gone, and the caller must create them anew.
   virtual absl::Status Rejoin() = 0;
   /// Hooks for a membership held outside the attachment; they report buried memory servers to the attachment.
   virtual Membership::Hooks HooksOfMembership() = 0;
@@ -76,9 +77,9 @@ class Attachment : public fabric::RegionDirectory {
   virtual absl::StatusOr<std::vector<proto::Member>> Members(proto::Role role) = 0;
 
   /// Memory servers' extents. Errors name the server. A server refuses to release a load in progress or a
-  /// table: abort or drop it first. Memory that is not released is freed soon anyway, so Release waits a
-  /// second at most. Where memory is about to be free, because members have yet to close it, these wait:
-  /// three leases at most, and while the thread is not interrupted.
+  /// table: abort or drop it first. Memory that is not released is freed soon anyway, so Release waits at
+  /// most a second. Allocations wait for memory that members have yet to close: at most three leases, and
+  /// only until the thread is interrupted. RESOURCE_EXHAUSTED: the server lacks the room.
   virtual absl::StatusOr<std::vector<GrantedExtent>> Allocate(MemoryServerId server, AllocationId allocation,
                                                               uint64_t bytes) = 0;
   /// The same, contiguous; RESOURCE_EXHAUSTED if impossible.
@@ -104,8 +105,8 @@ class Attachment : public fabric::RegionDirectory {
   /// OK: no past or future request of the member changes a byte in any memory server. FAILED_PRECONDITION:
   /// the member is alive. UNAVAILABLE: some memory server cannot confirm it now; try again.
   virtual absl::Status Fence(MemberId member) = 0;
-  /// Makes the load's memory there, a load of this member, as durable as the server's data directory; no
-  /// effect without one. The allocation gets no more memory there. RESOURCE_EXHAUSTED: the disk is full.
+  /// Writes the memory that a load of this member has on the server to the server's data directory; no effect
+  /// without one. The allocation gets no more memory there. RESOURCE_EXHAUSTED: the disk is full.
   virtual absl::Status Seal(MemoryServerId server, AllocationId allocation, uint64_t bytes) = 0;
   virtual absl::Status Release(MemoryServerId server, AllocationId allocation) = 0;
   /// A memory server's multicast streams. Errors name the server.

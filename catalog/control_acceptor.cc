@@ -425,7 +425,7 @@ void ControlAcceptorImpl::TurnAway(Connections::iterator connection) {
 // Without the mutex, because every call takes it and a log may block.
 void ControlAcceptorImpl::LogTurnedAway(int64_t now_ns) {
   if (turned_away_ == 0 || now_ns < log_again_ns_) return;
-  LogWarning(absl::StrFormat("%s: connections turned away, of strangers or beyond the limits: %d", address_,
+  LogWarning(absl::StrFormat("%s: refused %d connections from strangers or beyond the limits", address_,
                              turned_away_));
   turned_away_ = 0;
   log_again_ns_ = now_ns + kLogPauseNs;

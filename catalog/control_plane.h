@@ -145,7 +145,8 @@ class ControlPlane {
 /// True if a failed call got no answer from the service itself: its peer is dead, unreachable, or too slow.
 bool Unanswered(const absl::Status& error);
 
-/// The message of a failed call without its peer's name: what the service itself said, if it did.
+/// The service's own message, without the peer's name; the error's whole message if the service did not
+/// answer.
 std::string MessageOfService(const absl::Status& error);
 
 /// A client's handle of one control-plane server. Thread-safe.

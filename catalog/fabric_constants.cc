@@ -66,7 +66,7 @@ absl::StatusOr<FabricConstants> FromProto(const proto::FabricConstants& constant
     const auto* const known =
         std::find_if(kTable.begin(), kTable.end(), [&](const auto& c) { return one.name() == c.name; });
     if (known == kTable.end())
-      return absl::InvalidArgumentError("the constants of a fabric have a name that is not known");
+      return absl::InvalidArgumentError("the fabric constants contain an unknown name");
     bool& again = seen[static_cast<size_t>(known - kTable.begin())];
     if (again) return absl::InvalidArgumentError(absl::StrFormat("%s is there twice", known->name));
     again = true;

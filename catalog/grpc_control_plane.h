@@ -7,7 +7,7 @@
 #include "catalog/certificates.h"
 #include "catalog/control_plane.h"
 
-/// Not included: few files call gRPC, many start its servers.
+/// Declared instead of included, because many files start servers but few call gRPC.
 namespace grpc {
 class Status;
 }

@@ -20,8 +20,8 @@ struct LostBlocks {
 
 /// `memory server 3 (10.0.0.2:4710, host a, pid 77)`; clients have no address.
 std::string NameOf(const proto::Member& member);
-/// Returns `lineorder (12 blocks, 3.4 MiB), date (1 block, 0.1 MiB)`; of many tables the first ones and the
-/// number of others.
+/// Returns `lineorder (12 blocks, 3.4 MiB), date (1 block, 0.1 MiB)`. If there are many tables, names the
+/// first ones and counts the others.
 std::string TextOf(const std::vector<LostBlocks>& lost);
 
 struct MemberEvent {

@@ -82,7 +82,8 @@ absl::Status CheckNewRecordTable(const proto::Table& table) {
   const auto refuse = [&](const std::string& why) {
     return absl::InvalidArgumentError(absl::StrFormat("record table `%s`: %s", table.name(), why));
   };
-  if (table.partitions_size() != 0 || table.partitioning_size() != 0) return refuse("it has no partitions");
+  if (table.partitions_size() != 0 || table.partitioning_size() != 0)
+    return refuse("it must not have partitions");
   if (record.row_bytes() == 0 || record.key_bytes() > record.row_bytes()) {
     return refuse(absl::StrFormat("a row of %d bytes with a key of %d bytes is not possible",
                                   record.row_bytes(), record.key_bytes()));
@@ -98,7 +99,7 @@ absl::Status CheckNewRecordTable(const proto::Table& table) {
   std::set<std::string> names;
   for (const proto::RecordPart& part : record.parts()) {
     if (part.name().empty() || !names.insert(part.name()).second) {
-      return refuse(absl::StrFormat("`%s` is no name for one part alone", part.name()));
+      return refuse(absl::StrFormat("the part name `%s` is empty or used twice", part.name()));
     }
     NAM_RETURN_IF_ERROR(CheckExtents(part.extents(), AllocationId(table.allocation())));
   }

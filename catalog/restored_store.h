@@ -11,19 +11,20 @@
 
 namespace nam::catalog {
 
-/// What a cluster begins with that is made of another one's tables.
+/// The initial contents of a cluster that is restored from another cluster's tables.
 struct RestoredCluster {
   std::string name;
   std::string fabric;
-  /// As GetTable tells them, but no record tables: their pointers keep their meaning.
+  /// As GetTable returns them, without record tables. Their remote pointers stay valid.
   std::vector<proto::Table> tables;
-  /// Data directories by storage id, where servers are to be started.
+  /// By storage id: the data directory on which a memory server is to be started.
   std::map<uint32_t, std::string> directories;
 };
 
-/// Makes the store of a new cluster at `path`, where no file is. It is another store than the former one's,
-/// so that members, marks and data directories of each are refused by the other; its epochs begin with the
-/// first start of its catalog. No id that tables name is given out again.
+/// Creates the store of a new cluster at `path`. ALREADY_EXISTS if there is a store. The new store has a
+/// random number of its own, so each of the two clusters refuses the other's members, marks and data
+/// directories. Its epochs begin with the first start of its catalog. Ids that the tables name are never
+/// handed out again.
 absl::StatusOr<ClusterIdentity> MakeRestoredStore(const std::string& path, const RestoredCluster& cluster);
 
 }  // namespace nam::catalog

@@ -18,12 +18,13 @@ struct CatalogServerOptions {
   std::string listen_address = "127.0.0.1:0";
   uint16_t lease_port = 0;  // port for renewals, on the same host; 0 picks one
   std::string store_path;   // one file, created if missing; or kStoreInMemory
-  /// For a new store. An existing store keeps its own; a different name (empty: any) or fabric is refused.
+  /// The name and the fabric of a new store. An existing store keeps its own and refuses a different fabric
+  /// or name; an empty name matches any.
   std::string cluster_name = "nam";
   fabric::Kind fabric = fabric::Kind::kShm;
   std::string secret;
   uint32_t lease_ms = kDefaultLeaseMs;
-  /// How long a memory server whose lease has ended may come back.
+  /// The time after the end of its lease within which a memory server may come back before it is buried.
   uint32_t bury_after_ms = kDefaultBuryAfterMs;
   std::string timestamps = kDefaultTimestamps;  // or bitvector; used from the first transaction on
   bool encrypt = false;                         // tcp: the data plane of all members

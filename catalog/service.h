@@ -25,7 +25,8 @@ inline constexpr uint32_t kDefaultBuryAfterMs = 60'000;
 inline constexpr char kDefaultTimestamps[] = "leased";
 inline constexpr size_t kTablesMax = 65'536;  // with views and schemas
 
-/// In an error: a backup is under way, and what was asked for may be done when it lets go of the catalog.
+/// The payload of errors that a backup under way causes: the request may succeed once the backup has ended
+/// its pause of the catalog (Quiet).
 inline constexpr char kQuietPayload[] = "nam/quiet";
 
 struct ServiceOptions {
@@ -90,7 +91,7 @@ class Service {
 
   /// Reports that renewals are heard. Must be called ten times per lease, forever from the first call on.
   void Pulse();
-  /// True while only renewals are served; callers may wait for the end of this.
+  /// True while the catalog serves only renewals; a caller may retry until it is false.
   bool AwaitsMembers();
 
   /// A memory server that has not renewed for at least half a lease, so its process must be checked.
@@ -165,7 +166,7 @@ class Service {
   absl::Status CheckNewGroups(const LoadRecord& load, const proto::Table& table, uint32_t first) const;
   absl::Status CheckAppended(const LoadRecord& load, const proto::Table& table,
                              const proto::CommitExtendRequest& request) const;
-  /// What is under way of what the table lies in.
+  /// The table's allocations that are loads in progress.
   std::vector<uint64_t> LoadsOf(const proto::Table& table) const;
   absl::Status CheckStateLost() const;
   absl::StatusOr<proto::Table> Extended(const LoadRecord& load,
@@ -196,7 +197,8 @@ class Service {
   absl::Status DropWithDependents(const std::string& name, bool cascade, Mutation& mutation) const;
   /// During a backup only the system's own tables may change.
   absl::Status CheckNotQuiet(const std::string& table);
-  /// Whether the member has a load of the table in progress. A backup waits for its end, so it may go on.
+  /// True if the member has a load of the table in progress. A backup waits for such loads, so they may go
+  /// on.
   bool LoadsInto(const std::string& table, uint32_t member) const;
 
   // service_references.cc: foreign keys

@@ -122,7 +122,7 @@ absl::Status Service::CheckNewView(const proto::CreateEntry& create) const {
         absl::StrFormat("`%s`, which view `%s` reads, was changed meanwhile", source.name(), entry.name()));
   }
   if (create.sources_size() != entry.view().sources_size())
-    return absl::InvalidArgumentError("a view without what it was bound to");
+    return absl::InvalidArgumentError("the view does not name all its sources");
   if (ViewDepth(entry.view(), entry.name()) > kViewDepthMax) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "view `%s` would read itself, or views in more than %d levels", entry.name(), kViewDepthMax));
@@ -262,8 +262,8 @@ absl::Status Service::CheckNotQuiet(const std::string& table) {
   if (quiet_for_ != 0 && FindLiving(quiet_for_) == nullptr) quiet_for_ = 0;
   if (quiet_for_ == 0 || IsSystemName(table)) return absl::OkStatus();
   absl::Status quiet = absl::FailedPreconditionError(
-      "a backup is under way: until it has saved record tables, tables are read, and rows of record tables "
-      "changed, but nothing is loaded, made, altered or dropped; try again then");
+      "a backup is under way: until it has saved record tables, tables can be read and rows of record tables "
+      "changed, but nothing can be loaded, created, altered or dropped; try again later");
   quiet.SetPayload(kQuietPayload, absl::Cord("1"));
   return quiet;
 }

@@ -56,7 +56,7 @@ absl::Status Service::BeginEpoch() {
   NAM_RETURN_IF_ERROR(Apply(mutation));
   if (options_.accept_older_store) {
     events_.Add(LogLevel::kError,
-                "--accept-older-store: whatever a newer copy of this store had is given up");
+                "--accept-older-store: changes that only a newer copy of this store has are given up");
   }
   return absl::OkStatus();
 }
@@ -103,7 +103,7 @@ absl::Status Service::CheckServing() {
 absl::Status Service::Enter(const proto::StoreMark& newest) {
   if (OfAnotherStore(newest)) {
     return absl::FailedPreconditionError(
-        "the catalog runs on another store than the one that this process has worked with; start it again");
+        "the catalog runs on another store than the one that this process has used; restart this process");
   }
   if (const std::string why = WhyOlder(newest); !why.empty()) {
     proto::RenewRequest only_mark;

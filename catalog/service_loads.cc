@@ -200,7 +200,7 @@ absl::Status Service::CheckAppended(const LoadRecord& load, const proto::Table& 
   if (same && !request.replaced().empty()) same = IsCompacted(table, appended);
   if (same) return CheckNewGroups(load, appended, kept);
   return absl::InvalidArgumentError(
-      absl::StrFormat("what is to be appended to table `%s` is not some groups more", table.name()));
+      absl::StrFormat("an append to table `%s` must add groups and keep all others", table.name()));
 }
 
 // The table after the request. A table with the same name that was created after a drop is a different one.
@@ -265,7 +265,7 @@ absl::Status Service::CheckNewPart(const proto::Table& table, const proto::Recor
 
 absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::CommitExtendRequest& request) {
   if (request.extents().empty() && !request.has_appended())
-    return absl::InvalidArgumentError("nothing to extend a table by");
+    return absl::InvalidArgumentError("the extension of a table has neither extents nor groups");
   NAM_RETURN_IF_ERROR(CheckExtents(request.extents(), AllocationId(request.allocation())));
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));

@@ -56,7 +56,7 @@ class Statement {
     return static_cast<uint64_t>(sqlite3_column_int64(statement_, column));
   }
   std::string Bytes(int column) const;
-  /// Whether the value is stored as an i(nteger), a t(ext) or a b(lob).
+  /// True if the value is stored as `kind`: i(nteger), t(ext) or b(lob).
   bool Is(char kind, int column) const;
 
  private:

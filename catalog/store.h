@@ -76,7 +76,9 @@ struct Mutation {
   std::vector<std::string> delete_tables;
   std::vector<uint32_t> delete_members;
   std::vector<uint64_t> delete_epochs;
-  bool makes_room = false;  // it, or what its member does next: a full disk does not refuse it at once
+  /// This change, or the next one of its member, frees disk space, so it may use the reserve when the disk is
+  /// full.
+  bool makes_room = false;
 };
 
 /// The catalog's durable state. Thread-safe.
@@ -91,9 +93,9 @@ class Store {
   virtual absl::Status Apply(const Mutation& mutation) = 0;
 };
 
-/// Counts layouts of the store's tables, and also those of rows that it only describes, so that no program
-/// reads the rows of another layout: 5 has NULL bits for nullable columns only (partitioner/record_row.h), 6
-/// has fabric_constants.
+/// The version of the layouts of the store's tables and of the rows that the store describes. A program
+/// refuses a store of another version. Version 5 has NULL bits for nullable columns only
+/// (partitioner/record_row.h), 6 has fabric_constants.
 inline constexpr uint64_t kStoreSchemaVersion = 6;
 
 /// A path that stands for no file: the contents end with the store.

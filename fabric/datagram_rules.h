@@ -10,7 +10,7 @@
 #include "fabric/fabric.h"
 #include "fabric/request_rules.h"
 
-/// What datagram queue pairs of all providers refuse, in the same words.
+/// Checks that the datagram queue pairs of all providers share, so that they refuse in the same words.
 namespace nam::fabric {
 
 /// INVALID_ARGUMENT names the option out of range.

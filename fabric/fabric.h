@@ -398,6 +398,8 @@ class Fabric {
   /// short (shared memory, memlock) and how to raise it.
   virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,
                                                                  const AllocateOptions& options) = 0;
+  /// `depth`: the most work requests (send_depth + receive_depth) of all queue pairs attached at one time.
+  /// INVALID_ARGUMENT if it is out of range. RESOURCE_EXHAUSTED if the provider has no more queues.
   virtual absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t depth) = 0;
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options) = 0;
   /// UNAVAILABLE: no listener there, or it cannot check the member now. UNAUTHENTICATED: the secrets differ.
@@ -445,6 +447,8 @@ struct FabricOptions {
   bool encrypt = false;
 };
 
+/// Opens the fabric of options.kind. INVALID_ARGUMENT for kSim, whose fabrics a World opens; other errors as
+/// in OpenShm, OpenTcp and OpenVerbs.
 absl::StatusOr<std::unique_ptr<Fabric>> Open(const FabricOptions& options);
 
 }  // namespace nam::fabric

@@ -25,10 +25,9 @@
 ///     open ── catalog: the allocation is over ─▶ over ── no request in flight ─▶ closed ─▶ servers are told
 ///              from here on this process begins no request there
 ///
-/// A server opens memory when it is asked to, and it may be slower than this process's patience: it may go on
-/// after this process has given up and has told it that the memory is closed. Requests to open memory are
-/// therefore numbered. With what is closed, the server is told the lowest number that is under way, and
-/// refuses lower ones from then on:
+/// A server may still work on a request to open memory after this process has given up on it and has reported
+/// the memory as closed. Requests to open memory are therefore numbered. Each report of closed memory carries
+/// the lowest number under way, and the server refuses lower numbers from then on:
 ///
 ///     process                                server
 ///       │ Opening 5 ── AllocateRequest 5 ──────▶│ takes long
@@ -144,7 +143,7 @@ class Unconfirmed {
 /// All grants of a process. Thread-safe; one thread at a time calls Close.
 class Grants {
  public:
-  /// What one server is to be told of one grant.
+  /// A closed grant, and a server that must be told so.
   struct Closed {
     std::shared_ptr<Grant> grant;
     MemoryServerId server;
@@ -152,13 +151,13 @@ class Grants {
     uint64_t openings_from;  // lower ones at this server are not under way any more
   };
 
-  /// A request to one server to open memory, from before the server is asked until its answer is there or no
-  /// more waited for. One thread at a time.
+  /// A request to one server to open memory. Lives from before the call until the process has the answer or
+  /// stops waiting for it. One thread at a time.
   class Opening {
    public:
     Opening(Grants& grants, MemoryServerId server);
-    /// The server may have opened what was added, or may be about to, whatever it has answered: until it is
-    /// told of the end of the opening, no grant of it is forgotten.
+    /// Ends the opening. Whatever the server has answered, it may still open the added grants, so they are
+    /// not forgotten before the server has been told that the opening is over.
     ~Opening();
     Opening(const Opening&) = delete;
     Opening& operator=(const Opening&) = delete;

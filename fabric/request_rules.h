@@ -38,7 +38,7 @@ inline absl::Status CheckSendRoom(size_t posted, uint64_t outstanding, uint32_t 
     return absl::OkStatus();
   return TooManyRequests(outstanding, send_depth, peer);
 }
-/// The same of receives, of queue pairs of both kinds.
+/// The same for receives, of queue pairs of both kinds: RESOURCE_EXHAUSTED if the receive queue lacks room.
 inline absl::Status CheckReceiveRoom(size_t posted, uint64_t outstanding, uint32_t receive_depth) {
   if (posted <= receive_depth - outstanding) [[likely]]
     return absl::OkStatus();

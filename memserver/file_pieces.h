@@ -31,7 +31,7 @@ int Reserve(int fd, uint64_t bytes);
 /// Lets the disk start writing the range now instead of at the fsync.
 void StartWriteback(int fd, uint64_t file_offset, uint64_t bytes);
 
-/// DATA_LOSS if the bytes, which lie there in their file, are not those of the checksum.
+/// DATA_LOSS if the bytes, which were read at `file_offset`, do not match the checksum.
 absl::Status CheckPiece(std::span<const std::byte> bytes, uint64_t file_offset, uint64_t checksum);
 
 struct PieceToRead {

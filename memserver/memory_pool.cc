@@ -37,7 +37,7 @@ absl::Status CheckOptions(const MemoryPoolOptions& options) {
   }
   if (options.scratch_bytes >= options.memory_bytes) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s of scratch memory are all of a memory of %s, or more",
+        absl::StrFormat("%s of scratch memory leave nothing of a memory of %s for tables",
                         ReadableBytes(options.scratch_bytes), ReadableBytes(options.memory_bytes)));
   }
   if (options.memory_bytes / options.region_bytes >= kRegionsMax) {

@@ -44,9 +44,9 @@ struct MemoryPoolOptions {
 ///                          │                    (at once, if no member has it open)
 ///                          └─ Open: one more member
 ///
-/// A member may give up on Allocate or Open, and close what it has opened, before the call gets here:
-/// `opening` is the member's number of the call, and RefuseOpenings ends those that it does not wait for any
-/// more.
+/// A member may give up on Allocate or Open, and close the memory, before the call arrives here. So the
+/// member numbers these calls (`opening`), and RefuseOpenings refuses the numbers that it no longer waits
+/// for.
 ///
 /// ReleaseAttempt frees an attempt's scratch memory the same way. Readers without a member are not waited
 /// for: the memory they READ may belong to another allocation by then, which its allocation id shows.
@@ -64,8 +64,8 @@ class MemoryPool {
   enum class Pieces : uint8_t { kAny, kOne };
   enum class Use : uint8_t { kData, kScratch };
   /// Allocates all or nothing, in addition to what the allocation has, and opens it for `member`. Scratch
-  /// memory belongs to `attempt`; 0: to none. RESOURCE_EXHAUSTED says what is free; FAILED_PRECONDITION: the
-  /// allocation or the attempt is over; CANCELLED: the opening is.
+  /// memory belongs to `attempt`; 0: to none. RESOURCE_EXHAUSTED says what is free. FAILED_PRECONDITION: the
+  /// allocation or the attempt is over. CANCELLED: the opening is over.
   absl::StatusOr<std::vector<Extent>> Allocate(AllocationId allocation, uint64_t bytes, MemberId member,
                                                Pieces pieces = Pieces::kAny, Use use = Use::kData,
                                                uint64_t attempt = 0, uint64_t opening = 0);

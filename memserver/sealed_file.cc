@@ -74,7 +74,7 @@ absl::Status CheckExtents(const std::vector<Extent>& extents) {
     const bool aligned = extent.offset % kExtentAlignment == 0 && extent.bytes % kExtentAlignment == 0;
     if (!aligned || extent.bytes == 0 || extent.offset < end || extent.offset > kAddressSpaceBytes ||
         extent.bytes > kAddressSpaceBytes - extent.offset) {
-      return Damaged("its extents overlap, or are none");
+      return Damaged("its extents overlap, or are invalid");
     }
     end = extent.offset + extent.bytes;
   }
@@ -132,7 +132,7 @@ std::string EncodeSealedHeader(const SealedHeader& header) {
 
 absl::StatusOr<uint64_t> SealedHeaderBytesOf(std::string_view first_page) {
   Reader reader(first_page);
-  if (reader.Bytes(kMagic.size()) != kMagic) return Damaged("it does not begin as such a file does");
+  if (reader.Bytes(kMagic.size()) != kMagic) return Damaged("it is not a file of a sealed allocation");
   const auto version = reader.Number<uint32_t>();
   const auto bytes = reader.Number<uint64_t>();
   if (!reader.ok()) return Damaged("it ends too early");

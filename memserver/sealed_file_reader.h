@@ -14,23 +14,24 @@
 
 namespace nam::memserver {
 
-/// The file of one sealed allocation, whose header is whole.
+/// Reads the file of one sealed allocation. The header has been checked; pieces are checked when read.
 class SealedFileReader {
  public:
-  /// `name` in `directory`, no link. DATA_LOSS says what is wrong, without the name; NOT_FOUND: it is not
-  /// there; others as of FileReadError.
+  /// Opens `name` in `directory`, follows no link, and reads the header. NOT_FOUND: there is no such file.
+  /// DATA_LOSS says what is wrong, without the name. Other errors as in FileReadError.
   static absl::StatusOr<SealedFileReader> Open(int directory, const std::string& name);
 
-  /// DATA_LOSS unless it is the allocation's file, and as long as its header says.
+  /// DATA_LOSS unless the file belongs to the allocation and has the length that its header states.
   absl::Status CheckIsOf(AllocationId allocation) const;
   const SealedHeader& header() const { return header_; }
   /// In the order of the header's checksums.
   std::vector<SealedPiece> Pieces() const { return PiecesOf(header_.extents, header_bytes_); }
-  /// How long the whole file is.
+  /// The length that the whole file must have.
   uint64_t bytes() const { return header_bytes_ + header_.data_bytes(); }
   /// As SealedFileWriter::checksum.
   uint64_t checksum() const { return checksum_; }
-  /// Piece `number` of Pieces(). DATA_LOSS unless it is as it was written.
+  /// Reads piece `number` of Pieces() into `to`, of piece.bytes bytes. DATA_LOSS if its checksum does not
+  /// match.
   absl::Status Read(size_t number, const SealedPiece& piece, std::span<std::byte> to) const;
 
  private:

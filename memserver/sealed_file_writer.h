@@ -14,16 +14,17 @@
 
 namespace nam::memserver {
 
-/// Writes the file of one sealed allocation piece by piece, under a name that tells that it is unfinished:
+/// Writes the file of one sealed allocation piece by piece, under a name that marks it as unfinished:
 ///
-///     Create: room is reserved ─▶ Add … Add: pieces() in order ─▶ Finish: header, fsync ─▶ rename by its
-///     owner ─▶ Keep
+///     Create: reserves room ─▶ Add*: pieces() in order ─▶ Finish: header, fsync ─▶ owner renames ─▶ Keep
 ///
-/// Without Keep the file goes with its writer. Errors name the file; RESOURCE_EXHAUSTED: the disk is full.
+/// The destructor removes the file unless Keep was called. Errors name the file; RESOURCE_EXHAUSTED: the disk
+/// is full.
 class SealedFileWriter {
  public:
-  /// `name` is made in `directory`, which is called `path` in messages and stays open as long as the writer
-  /// lives. Of `header` the checksums are the writer's.
+  /// Creates file `name` in `directory`, which must stay open while the writer lives; `path` names the
+  /// directory in messages. The writer computes the checksums in `header`. RESOURCE_EXHAUSTED: the disk is
+  /// full.
   static absl::StatusOr<std::unique_ptr<SealedFileWriter>> Create(int directory, const std::string& path,
                                                                   const std::string& name,
                                                                   SealedHeader header);
@@ -31,13 +32,14 @@ class SealedFileWriter {
 
   const std::vector<SealedPiece>& pieces() const { return pieces_; }
   absl::Status Add(std::span<const std::byte> piece);
-  /// Durable once it returned, but for the name.
+  /// Requires that all pieces were added. Once it returns OK, the file's contents are durable, its name is
+  /// not.
   absl::Status Finish();
   void Keep() { kept_ = true; }
 
-  /// How long the whole file is.
+  /// The length of the whole file.
   uint64_t bytes() const { return header_bytes_ + header_.data_bytes(); }
-  /// XXH3 of the header, and with it of all: once it is finished.
+  /// The XXH3 of the header, which contains the checksums of all pieces. Valid after Finish.
   uint64_t checksum() const { return checksum_; }
 
  private:

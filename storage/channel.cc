@@ -57,7 +57,7 @@ absl::StatusOr<fabric::Grant::Use> UseOf(const std::shared_ptr<fabric::Grant>& g
   std::optional<fabric::Grant::Use> use = fabric::Grant::Use::Of(grant);
   if (use.has_value()) return *std::move(use);
   return absl::PermissionDeniedError(
-      absl::StrFormat("allocation %d is over, and its memory is not this process's to change any more",
+      absl::StrFormat("allocation %d is over, so this process must no longer change its memory",
                       grant->allocation().value()));
 }
 

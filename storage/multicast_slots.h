@@ -11,13 +11,13 @@
 
 namespace nam::storage {
 
-/// The places in a receiver's buffer where blocks of a multicast stream are put together. One thread.
+/// The slots of a receiver's buffer in which blocks of a multicast stream are assembled. One thread.
 ///
 ///     free ─Assemble─▶ assembling ──last fragment──▶ ready ─GiveBack─▶ free
 ///       │                  └─ the receiver gives up ─▶ repairing ──last READ──▶ ready
 ///       └─Repair──────────────────────────────────────────┘
 ///
-/// The receiver READs, and says what becomes of a slot that it repairs.
+/// The receiver posts the READs of a repair and changes the slot's state.
 class MulticastSlots {
  public:
   struct Slot {
@@ -36,14 +36,15 @@ class MulticastSlots {
 
   uint32_t count() const { return static_cast<uint32_t>(slots_.size()); }
   Slot& operator[](uint32_t slot) { return slots_[slot]; }
-  /// In the buffer.
+  /// The slot's offset in the buffer, in bytes.
   uint64_t offset(uint32_t slot) const { return offset_ + uint64_t{slot} * slot_bytes_; }
   std::byte* bytes(uint32_t slot) const { return buffer_ + offset(slot); }
 
-  /// A slot for a block that comes in fragments, or by READs; nullopt: none is free.
+  /// Takes a free slot for a block: Assemble if it arrives in fragments, Repair if it is READ. nullopt if
+  /// none is free.
   std::optional<uint32_t> Assemble(uint32_t source, uint32_t block, uint32_t fragments);
   std::optional<uint32_t> Repair(uint32_t source, uint32_t block);
-  /// Copies a fragment of the concatenated runs to its place in the block. False if it has come before.
+  /// Copies a fragment of the concatenated runs to its place in the block. False: a duplicate.
   bool Place(uint32_t slot, std::span<const ByteRange> runs, const Fragment& fragment);
   void GiveBack(uint32_t slot);
 

@@ -37,7 +37,7 @@ absl::Status ScratchStreams::PostOne(uint32_t number) {
   List& list = lists_[number];
   const ScratchPage& page = list.pages[list.posted];
   if (page.bytes == 0 || page.bytes > slot_bytes_)
-    return absl::DataLossError("a page in scratch memory has a size that no page has");
+    return absl::DataLossError("a page in scratch memory has an impossible size");
   NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(page.at, page.bytes));
   const uint32_t slot = SlotOf(number, list.posted);
   ++list.posted;

@@ -12,8 +12,8 @@ namespace nam::storage {
 
 /// The counter that hands out a list of work: a word in a memory server that only FETCH_ADD changes. The
 /// client whose FETCH_ADD returned base + i gets item i; a number beyond the list's end means no work.
-/// Successive lists share a word: a straggler of an earlier list may take a number of this one, which is then
-/// in no report and must be handed out again.
+/// Successive lists share a word, so a straggler of an earlier list may take a number of this list. No report
+/// then contains that number, and it must be handed out again.
 struct WorkCounter {
   RemotePtr<void> word;
   AllocationId allocation;  // that contains the word

@@ -41,8 +41,8 @@ absl::StatusOr<TimestampKind> ParseTimestampKind(const std::string& name) {
   if (name == kLeasedName) return TimestampKind::kLeased;
   if (name == kBitVectorName) return TimestampKind::kBitVector;
   return absl::UnimplementedError(
-      absl::StrFormat("this cluster's transactions have timestamps of a kind `%s`, which this program does "
-                      "not know",
+      absl::StrFormat("this program does not know this cluster's kind of timestamps, `%s`: run the cluster's "
+                      "release",
                       name));
 }
 

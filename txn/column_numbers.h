@@ -61,7 +61,7 @@ class ColumnNumbers {
   fabric::RegionDirectory& directory_;
   std::mutex mutex_;  // not held during calls
   std::map<std::pair<AllocationId, uint32_t>, Taken> taken_;
-  std::shared_ptr<fabric::Event> taking_;  // a thread takes numbers: until it has
+  std::shared_ptr<fabric::Event> taking_;  // not null while a thread takes numbers; set when it is done
   std::unique_ptr<Access> access_;         // that thread's; null until needed, and after an error
 };
 

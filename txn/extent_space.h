@@ -31,8 +31,8 @@ class ExtentSource {
   /// Returns all current extents, in the order in which they were added, with grants. Extents of a memory
   /// server that the catalog has buried are lost. The call fails if a server is merely unreachable.
   virtual absl::StatusOr<std::vector<SpaceExtent>> Extents() = 0;
-  /// Adds an extent to `known` ones, unless another client already has; then as Extents. RESOURCE_EXHAUSTED:
-  /// no memory server has room.
+  /// Adds an extent unless there are more than `known` by now; returns all extents, like Extents.
+  /// RESOURCE_EXHAUSTED: no memory server has room.
   virtual absl::StatusOr<std::vector<SpaceExtent>> Grow(size_t known) = 0;
 };
 

@@ -11,7 +11,7 @@
 
 namespace nam::txn {
 
-/// How long to wait after a failed fence before the next try. A try may wait for an unreachable server, and a
+/// The pause in ns between a failed fence and the next try. A try may wait for an unreachable server, and a
 /// transaction that begins waits for the try, so tries take only a small part of the time. But sessions wait
 /// for their own commits (RsiOptions::own_commit_timeout_us), and need another try by then.
 inline int64_t PauseBehindTry(int64_t took_ns) {

@@ -57,7 +57,7 @@ using RowVisitor = std::function<bool(std::span<const std::byte> row)>;
 /// deleted; otherwise like RowVisitor.
 using WriteVisitor = std::function<bool(std::span<const std::byte> key, std::span<const std::byte> row)>;
 
-/// What one Read looks up. A row begins with its key.
+/// A key that Read looks up, and the result. A row begins with its key.
 struct Lookup {
   static constexpr uint32_t kNotMet = ~uint32_t{0};
   TableHandle table;
@@ -67,7 +67,7 @@ struct Lookup {
   uint32_t met = kNotMet;  // the row's number among those that the transaction has met, if any
 };
 
-/// What a transaction does to one row.
+/// A transaction's write of one row.
 struct RowWrite {
   enum class Kind : uint8_t {
     kInsert,  // a row whose key the snapshot does not hold
@@ -95,10 +95,10 @@ struct BeginCosts {
   }
 };
 
-/// A client's transactions, one at a time, on one thread. Sees its own writes. Any error of the transaction
-/// (ABORTED, ALREADY_EXISTS, UNAVAILABLE …) ends it: nothing of it stays, and Begin starts the next. The call
-/// that makes it too large says so (IsTooLarge), not Commit. Only UNAVAILABLE from Commit leaves open whether
-/// it took effect.
+/// A client's transactions, one at a time, on one thread. A transaction sees its own writes. Any error
+/// (ABORTED, ALREADY_EXISTS, UNAVAILABLE …) rolls the transaction back, and Begin starts the next one. The
+/// call that makes a transaction too large returns the error (IsTooLarge), not Commit. Only UNAVAILABLE from
+/// Commit leaves open whether the transaction took effect.
 class Session {
  public:
   virtual ~Session() = default;
@@ -107,12 +107,12 @@ class Session {
 
   /// Takes a snapshot.
   virtual absl::Status Begin() = 0;
-  /// Reads all of them in as few round trips as one. A missing row is no error.
+  /// Reads all rows in as many round trips as a single row takes. A missing row is no error.
   virtual absl::Status Read(std::span<Lookup> lookups) = 0;
   /// Begin and the transaction's first Read at once. RSI saves a round trip by it.
   virtual absl::Status BeginAndRead(std::span<Lookup> lookups);
-  /// Applies the writes in order, as if each had a call of its own. But if one names a table that is not
-  /// open, or has another size than its table's, none is done. One call is cheaper than many.
+  /// Applies the writes in order, as if each had a call of its own. Applies none if one of them
+  /// names a table that is not open or has the wrong size. One call is cheaper than many.
   virtual absl::Status Write(std::span<const RowWrite> writes) = 0;
   absl::Status Insert(TableHandle table, std::span<const std::byte> row) {
     return WriteOne({.kind = RowWrite::Kind::kInsert, .table = table, .row = row});
@@ -136,8 +136,9 @@ class Session {
   /// extent names the index. ABORTED: it was dropped.
   virtual absl::Status ScanIndex(TableHandle table, AllocationId index, std::span<const std::byte> low,
                                  std::span<const std::byte> high, const RowVisitor& visit);
-  /// Sets how long Write waits for one row, or Commit in all, for records that other clients have locked. The
-  /// call goes on if these come back unchanged. 0, the default: it conflicts at once.
+  /// Limits the wait, in microseconds, for records that other clients have locked: Write's for one row, and
+  /// all of Commit's together. The call continues if the records are unlocked unchanged. 0, the default:
+  /// conflicts at once.
   virtual void SetLockTimeout(int64_t /*us*/) {}
   /// Bounds the client memory that one transaction's reads and writes may take; from the next Begin on.
   virtual void SetTransactionBytesMax(uint64_t) {}

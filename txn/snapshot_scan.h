@@ -52,7 +52,7 @@ struct ReadAt {
 /// Asks the clients that hold these blocks' locks what they are committing. READ the blocks again afterwards.
 absl::Status AskHolders(storage::VerbBatch& batch, ExtentSpace& state, std::span<BlockRead* const> blocks);
 
-/// What the snapshot sees in a block that was READ.
+/// Chooses the version that the snapshot sees in a block that was READ.
 storage::VersionChoice ChooseVersion(const RecordBlocks& from, const BlockRead& block, const ReadAt& at);
 
 /// READs blocks, with the slots that the snapshot sees, until none has moved meanwhile. Gives scratch memory

@@ -75,7 +75,7 @@ struct TransactionState {
   std::shared_ptr<SharedTimestamps> shared;  // by the process's sessions
 };
 
-/// What transactions need to know about the cluster, outside the data path. Thread-safe, one per process.
+/// Transactions' view of the cluster outside the data path. Thread-safe, one per process.
 class Tables {
  public:
   virtual ~Tables() = default;

@@ -8,8 +8,8 @@
 
 namespace nam {
 
-/// One column of some rows, in the engine's representation. Borrows its values. Which positions have a row is
-/// known elsewhere.
+/// One column of some rows, in the engine's representation. Borrows its values. The users of the
+/// column know which positions hold a row.
 struct ValueColumn {
   static constexpr uint8_t kNoTruth = 2;  // NULL
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <type_traits>
 
-/// What decoders of received structs share. Enums travel as bytes and are range-checked as bytes (ByteAt),
+/// Helpers of decoders of received structs. Enums travel as bytes and are range-checked as bytes (ByteAt),
 /// before any value of their type exists (FromBytes).
 namespace nam::fabric::net {
 

@@ -287,7 +287,7 @@ void Service::ApplyDecisions() {
 
 absl::Status Service::Welcome(const std::shared_ptr<Link>& link, Admission::Decision decision) {
   if (decision.verdict == Verdict::kUnknown) {
-    return absl::UnavailableError("the server cannot find out now whether this member lives");
+    return absl::UnavailableError("the server cannot determine now whether this member is alive");
   }
   if (decision.verdict == Verdict::kRefused) {
     return absl::PermissionDeniedError("no member with this id and key lives: the membership has ended");

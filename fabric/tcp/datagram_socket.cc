@@ -115,7 +115,7 @@ absl::StatusOr<DatagramInterface> FindDatagramInterface(const FabricOptions& opt
                              at->ifa_flags};
   }
   return absl::FailedPreconditionError(absl::StrFormat(
-      "no network interface that is up and has an IPv4 address is \"%s\": datagrams need one; name it by "
+      "no network interface \"%s\" is up with an IPv4 address, which datagrams need: choose another by "
       "--multicast-interface (`ip -4 addr` lists them)",
       name));
 }

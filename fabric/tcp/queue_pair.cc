@@ -276,7 +276,7 @@ absl::Status TcpQueuePair::Disconnect(Deadline deadline) {
   if (!ended_by_peer_ && !end_unclear_) ended_by_peer_ = net::AwaitEnd(fd(), deadline);
   if (ended_by_peer_) return absl::OkStatus();
   return absl::UnavailableError(
-      absl::StrFormat("%s has not ended the connection, and may still execute what it was sent", peer_));
+      absl::StrFormat("%s has not confirmed the end of the connection and may still serve requests", peer_));
 }
 
 size_t TcpQueuePair::Pop(std::span<Completion> completions) {

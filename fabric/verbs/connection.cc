@@ -161,7 +161,7 @@ absl::StatusOr<Offer> ReceiveOffer(int fd, const std::string& peer_name, Deadlin
   const absl::Status received = net::ReceiveAll(fd, bytes, deadline);
   if (absl::IsDeadlineExceeded(received)) {
     return absl::DeadlineExceededError(
-        absl::StrFormat("%s let the connection in, but did not accept it in time", peer_name));
+        absl::StrFormat("%s received the connection, but did not accept it in time", peer_name));
   }
   if (!received.ok()) {
     return absl::UnavailableError(absl::StrFormat(
@@ -196,7 +196,8 @@ absl::Status ReceiveReady(int fd, Deadline deadline) {
   std::array<std::byte, sizeof(Frame)> bytes;
   NAM_RETURN_IF_ERROR(net::ReceiveAll(fd, bytes, deadline));
   const auto frame = DecodeFrame(bytes);
-  if (!frame || frame->kind != FrameKind::kReady) return absl::UnavailableError("the peer makes no sense");
+  if (!frame || frame->kind != FrameKind::kReady)
+    return absl::UnavailableError("the peer does not follow the protocol");
   return absl::OkStatus();
 }
 

@@ -144,7 +144,7 @@ absl::StatusOr<Device> Device::Open(const FabricOptions& options) {
   device.pd_.reset(ibv_alloc_pd(device.context()));
   if (device.pd_ == nullptr) {
     return VerbsError(device, "cannot make a protection domain", errno,
-                      "other processes may have used up them");
+                      "other processes may have used them all up");
   }
   return device;
 }

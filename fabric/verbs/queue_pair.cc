@@ -447,8 +447,7 @@ absl::Status VerbsQueuePair::Disconnect(Deadline deadline) {
   const auto ready = channel_->AskWhetherReady(deadline);
   if (ready.ok() && !*ready) return absl::OkStatus();
   return absl::UnavailableError(absl::StrFormat(
-      "%s has not said that its end of the connection is over: packets under way may still take effect",
-      peer()));
+      "%s has not confirmed the end of the connection: packets in flight may still take effect", peer()));
 }
 
 void VerbsQueuePair::Fail(CompletionStatus status, CompletionStatus told) {

@@ -11,7 +11,7 @@ class AnomalyReport {
   AnomalyReport(const HistoryIndex& index, const CheckOptions& options) : index_(index), options_(options) {}
 
   void Add(AnomalyKind kind, uint64_t record, std::vector<uint32_t> transactions);
-  /// More anomalies exist than the check looks for.
+  /// Notes that more anomalies exist than the check looks for.
   void Stop() { report_.more = true; }
   bool full() const { return report_.more; }
   /// Writes the anomalies' texts. Takes one more pass over the history if there are any.

@@ -74,9 +74,9 @@ class ClientLog {
             const ClientSlot& slot, uint64_t log)
       : space_(space), state_(state), geometry_(geometry), batch_(batch), slot_(slot), log_(log) {}
 
-  /// Begins a log of `bytes` (LoggedBytes of each write), once the previous transaction is over to its last
-  /// flip. Executes the batch if the client has too few segments, or many too many. RESOURCE_EXHAUSTED: no
-  /// memory server has room for more.
+  /// Begins a log of `bytes` (the sum of LoggedBytes of the writes). Requires that the previous transaction's
+  /// last flip has completed. Executes the batch if the client must take or free segments.
+  /// RESOURCE_EXHAUSTED: no memory server has room for more segments.
   absl::StatusOr<LogEncoder> Start(uint64_t bytes);
   /// Replaces the client's log when the batch is executed.
   absl::Status AddWrites(LogEncoder& encoder);

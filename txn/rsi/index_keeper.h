@@ -16,7 +16,7 @@ namespace nam::txn {
 ///
 ///     AddReadChanges ─Execute─▶ CheckChanges     what the catalog has changed, once the commit has its claim
 ///     ClaimEntries ─▶ decided, or RemoveEntered   an entry for each new key
-///     NoteDead ─▶ Clean, in a later commit    entries that lead to no version any more
+///     NoteDead ─▶ Clean, in a later commit    removes dead entries
 class IndexKeeper {
  public:
   IndexKeeper(SessionCore& core, RowReader& reader)
@@ -34,10 +34,10 @@ class IndexKeeper {
   absl::Status AddReadChanges();
   /// Runs after the claim. Asks the catalog if indexes have changed.
   absl::Status CheckChanges();
-  /// Whether the READ count is the one that the session knows.
+  /// True if the count that was READ is the one that the session knows.
   bool unchanged() const { return *changes_seen_ == changes_; }
   absl::Status Refresh();
-  /// Whether the next transaction has to Refresh.
+  /// True if the next transaction has to Refresh.
   bool stale() const { return stale_; }
   void SetStale() { stale_ = true; }
   /// ABORTED: the index was dropped.

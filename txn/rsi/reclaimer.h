@@ -29,8 +29,8 @@ class Reclaimer {
             OnFreed on_freed)
       : log_(log), batch_(batch), timestamps_(timestamps), client_(client), on_freed_(std::move(on_freed)) {}
 
-  /// Frees what it can of `records`, which are of a chunk of this client, and adds the freed ones to `freed`.
-  /// Returns how many are deleted but still visible to a snapshot.
+  /// Frees as many of `records`, all in one chunk of this client, as it can; adds them to `freed`. Returns
+  /// the number of deleted rows that a snapshot still sees.
   absl::StatusOr<uint32_t> Reclaim(RecordTable& table, std::span<const uint64_t> records,
                                    std::vector<uint64_t>& freed);
   /// The client whose snapshot has kept blocks from being freed; 0: none.

@@ -25,7 +25,7 @@ class RecordAllocator {
   /// Returns the number of a free block that no other client gets. Its version words are 0, except perhaps
   /// slot 0's. RESOURCE_EXHAUSTED: the memory servers are full.
   absl::StatusOr<uint64_t> Allocate(storage::VerbBatch& batch);
-  /// What Allocate will probably return after `ahead` other calls.
+  /// The block that Allocate will probably return after `ahead` other calls.
   std::optional<uint64_t> Expected(size_t ahead) const {
     if (ahead >= free_.size()) return std::nullopt;
     return free_[free_.size() - 1 - ahead];

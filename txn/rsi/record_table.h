@@ -33,12 +33,12 @@ class RecordTable {
   /// Follows the catalog.
   void SetReferences(std::vector<ReferenceDescription> references) { references_ = std::move(references); }
 
-  /// indexes() and references() replace its own.
+  /// Use indexes() and references() instead of its own, which are not updated.
   const TableDescription& description() const { return description_; }
   const RecordLayout& layout() const { return layout_; }
   const storage::RecordGeometry& geometry() const { return layout_.geometry; }
-  /// Whether a new row WRITEs its whole block, so that adjacent ones need one WRITE: if the block is little
-  /// more than the row.
+  /// True if a new row WRITEs its whole block, because the block is hardly larger than the row. Adjacent new
+  /// rows then need one WRITE.
   bool WritesWholeBlocks() const {
     return geometry().block_bytes() - geometry().row_offset(0) - geometry().row_bytes <= kLittleBytes;
   }

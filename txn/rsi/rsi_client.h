@@ -44,7 +44,7 @@ class RsiClient final {
   /// A lost client can only be replaced.
   bool lost() const { return !broken_.ok() || channel_->broken(); }
   absl::StatusOr<std::unique_ptr<RsiClient>> Succeed();
-  /// Why it was lost; OK until that is noticed.
+  /// The reason for the loss; OK until the loss is noticed.
   const absl::Status& broken() const { return broken_; }
   /// A transaction is under way.
   bool active() const { return transaction_.active; }

@@ -18,13 +18,13 @@ struct RsiOptions {
   /// Clients that one process's sessions share: so many transactions run at once. Each client has a
   /// connection to every memory server.
   uint32_t clients_max = 64;
-  /// How long Begin waits while other sessions' transactions use all clients.
+  /// The longest wait of Begin while other sessions' transactions use all clients.
   int64_t client_timeout_us = 10'000'000;
   /// The most client memory that one transaction's reads and writes may take.
   uint64_t transaction_bytes_max = uint64_t{1} << 30;
 
-  /// How often a commit begins anew after others have skipped it. It has undone everything, and its rows may
-  /// be unchanged.
+  /// The number of retries of a commit that other clients have skipped. Each retry begins after everything is
+  /// undone and may succeed if the rows are unchanged.
   uint32_t skips_retried = 4;
 
   /// Protocol rules that a test switches off, to prove that the history checker notices.

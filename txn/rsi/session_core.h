@@ -41,7 +41,7 @@ struct RsiTransaction {
   bool committed = false;  // stands even if a later step fails
 };
 
-/// Where other clients have got in this session's way.
+/// The conflicts of this session with other clients.
 struct Conflicts {
   struct Lock {
     uint32_t table = 0;
@@ -52,7 +52,7 @@ struct Conflicts {
   uint32_t lost_to_locks = 0;    // transactions in a row
   uint32_t suspect = 0;          // the client that holds what this transaction wanted
   uint32_t snapshot_holder = 0;  // the client whose snapshot keeps blocks from being reclaimed
-  std::optional<Lock> met_lock;  // another client's lock that this try to commit has met, or come after
+  std::optional<Lock> met_lock;  // another client's lock, held or released, that has stopped this commit try
 };
 
 /// The shared state of a session's parts: its connections, its slot, the open tables, and the transaction

@@ -168,7 +168,7 @@ absl::Status RsiClient::WriteOne(const RowWrite& write) {
     AddInsert(number, hash, write.row);
     return absl::OkStatus();
   }
-  if (known == nullptr) return End(absl::NotFoundError("a row that this transaction has not read"));
+  if (known == nullptr) return End(absl::NotFoundError("this transaction has not read the row"));
   return WriteKnown(write, *known);
 }
 

@@ -66,7 +66,7 @@ struct PendingWrite {
   bool only_locks() const { return kind == Kind::kLock; }
 };
 
-/// Tells fast, and nearly always, that a hash is not among a few.
+/// A filter over a few hashes: fast, and rejects nearly all others.
 class SeenHashes {
  public:
   void Add(uint64_t hash) { bits_ |= BitOf(hash); }

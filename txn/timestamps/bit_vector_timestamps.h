@@ -13,7 +13,7 @@ namespace nam::txn {
 ///
 ///              lane 1  2  3 … 511
 ///     row 1      ■  ■  ■            a row is complete when every present lane's bit is set; a snapshot holds
-///     row 2      ■  □  ■            complete rows, and of the first that is not the lanes before the gap
+///     row 2      ■  □  ■            complete rows, and the first incomplete row's lanes before the gap
 ///     row 3      □  □  ■  ◀ top: no row beyond it is claimed
 ///
 ///     lane    absent ──join──▶ present at row k ──CAS──▶ claims row k + 1 ──FETCH_ADD of its bit──▶ done

@@ -13,7 +13,7 @@ namespace nam::txn {
 ///     next ──FETCH_ADD──▶ t ──CAS of the slot's word, CAS of its entry──▶ claimed ──CAS──▶ done
 ///                                └ passed over by a client that it held up: take another
 ///
-/// A client that takes a snapshot checks everything that keeps it from growing, and times all of it, not only
+/// A client that takes a snapshot checks and times all entries that keep the snapshot from growing, not only
 /// the first:
 ///
 ///     given out, unclaimed for kPatienceUs         CAS of the entry to done: a claim that comes late fails

@@ -39,12 +39,12 @@ class Timestamps {
   absl::Status AddRelease(storage::VerbBatch& batch);
   /// The client whose commit has held the snapshot back for longer than kPatienceUs; 0: none.
   virtual uint32_t Suspect() const = 0;
-  /// Timestamps beyond the snapshot are so many that another commit may get none.
+  /// True if so many timestamps are beyond the snapshot that another commit may get none.
   virtual bool Crowded() const = 0;
 
-  /// A timestamp that was claimed or given out, and is not done, holds the snapshot back.
+  /// True if a timestamp that was claimed or given out, and is not done, holds the snapshot back.
   virtual bool Held() const = 0;
-  /// Only clients without a claim hold the snapshot back.
+  /// True if only clients without a claim hold the snapshot back.
   virtual bool HeldByIdle() const = 0;
 
   /// A commit's first round trip asks for a timestamp; its second claims it, after the slot's word.
@@ -53,7 +53,8 @@ class Timestamps {
   virtual uint64_t taken() const = 0;
   /// Replaces AddClaim if the timestamp is not used.
   virtual absl::Status AddSkip(storage::VerbBatch& batch) = 0;
-  /// After both: taken() is ours. False: it has changed. Aborts for a retry if there is none.
+  /// Called once both are executed. OK: this client has claimed taken(); false if taken() has changed since
+  /// AddTake. ABORTED if no timestamp is free; the commit may be retried.
   virtual absl::StatusOr<bool> ConfirmClaim(storage::VerbBatch& batch) = 0;
   /// An upper bound of all timestamps claimed by now.
   virtual absl::StatusOr<uint64_t> Newest(storage::VerbBatch& batch) = 0;

@@ -16,7 +16,8 @@
 /// baseline for RSI.
 namespace nam::txn::two_phase {
 
-/// A thread that serves one role. Its destructor ends both; clients see their connections end.
+/// A thread that serves one role. The destructor ends the thread and the role; clients see their connections
+/// end.
 class Server {
  public:
   const std::string& address() const { return transport_->address(); }
@@ -69,7 +70,7 @@ class Cluster {
                                                        const SessionOptions& options = {}) const;
   /// The sum over all servers.
   uint64_t frames_received() const;
-  /// Loses a server. At most once for each.
+  /// Stops a server, as if it were lost. At most one call per server.
   void StopParticipant(size_t number) { participants_[number].reset(); }
   void StopCoordinator(size_t number) { coordinators_[number].reset(); }
 

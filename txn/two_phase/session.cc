@@ -350,7 +350,7 @@ absl::Status ClientSession::WriteNew(const RowWrite& write, const RowName& name)
     AddPending(name, write.table.value, WriteKind::kInsert, write.row);
     return absl::OkStatus();
   }
-  if (known == known_.end()) return End(absl::NotFoundError("a row that this transaction has not read"));
+  if (known == known_.end()) return End(absl::NotFoundError("this transaction has not read the row"));
   // Another client was faster: a try would fail.
   if (known->second) return Conflict(AbortReason::kWriteWrite, write.table.value);
   AddPending(name, write.table.value,
@@ -436,7 +436,7 @@ absl::Status ClientSession::CommitError() const {
     case Outcome::kUnavailable:
       return absl::UnavailableError("two-phase commit: a participant is gone");
   }
-  return absl::InternalError("an outcome that there is not");
+  return absl::InternalError("two-phase commit: a server has sent an unknown outcome");
 }
 
 }  // namespace

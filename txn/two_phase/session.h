@@ -10,7 +10,8 @@
 
 namespace nam::txn::two_phase {
 
-/// What a client needs to know. The order of the participants decides each row's owner.
+/// The addresses of a cluster's servers, and its tables. The order of the participants decides each row's
+/// owner.
 struct ClusterLayout {
   std::vector<std::string> coordinators;
   std::vector<std::string> participants;

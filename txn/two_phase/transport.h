@@ -33,7 +33,7 @@ class FrameSink {
   virtual void OnLost(ConnectionId connection) = 0;
 };
 
-/// How a server thread handles its frames.
+/// Handles the frames of a server thread.
 class Role : public FrameSink {
  public:
   /// Called after all frames that had arrived are handled.
