@@ -8,11 +8,12 @@
 #include "backup/manifest.h"
 #include "catalog/attachment.h"
 
-/// All tables of a cluster that runs, as they are at one moment, in a directory:
+/// Writes all tables of a running cluster, as of one moment, into a directory:
 ///
-///     manifest                         what it is (backup/manifest.h), written last: without it there is no
-///     backup catalog.saved                    columnar tables, views and schemas (session/record_file.h)
-///     records.saved                    record tables; not there if there is none
+///     manifest                         describes the backup (backup/manifest.h); written last, so a
+///                                      directory without it is no backup
+///     catalog.saved                    columnar tables, views and schemas (session/record_file.h)
+///     records.saved                    record tables; absent if there are none
 ///     storage-3/allocation-17.sealed   memory of columnar tables (memserver/sealed_file.h)
 ///     …
 namespace nam::backup {
@@ -24,11 +25,10 @@ struct BackupOptions {
   OnProgress progress = {};
 };
 
-///     catalog    quiet: no load begins, no table is made, changed or dropped
-///                ├ descriptions ─ pin sealed memory ─ record tables at one snapshot ┤ loads go on, rows are
-///                changed
-///     client                                                                        ├ READ sealed memory ─▶
-///     files ─ manifest
+/// Backs up all tables into options.directory, and returns the manifest:
+///
+///     catalog quiet: no load begins, no table is made, changed or dropped │ loads and changes go on
+///     descriptions ─▶ pin sealed memory ─▶ record tables at one snapshot ─┼▶ READ it into files ─▶ manifest
 ///
 /// The moment is that of the snapshot: columnar tables do not change while the catalog is quiet, and what is
 /// sealed and pinned does not change at all. This thread's Interruption ends it. After an error nothing of

@@ -13,17 +13,18 @@
 
 namespace nam::backup {
 
-/// How far a long work is: what it does, and bytes. Called on the thread that called for the work.
+/// Reports the progress of a long operation: its current step, and bytes. Called on the thread that started
+/// the operation.
 using OnProgress = std::function<void(std::string_view doing, uint64_t bytes_done, uint64_t bytes_expected)>;
 
-/// A directory of this user alone that is filled from empty. What was made in it goes with this, and so does
-/// the directory, if it was made here and nothing else is in it; unless Keep was called.
+/// A private directory of this user that is filled from empty. Unless Keep was called, the destructor removes
+/// what was made in it, and the directory itself if this object made it and nothing else is in it.
 class FreshDirectory {
  public:
-  /// Makes it with mode 0700, unless it is there, and empty. ALREADY_EXISTS: it is not empty;
-  /// FAILED_PRECONDITION: it is none, or is not closed to others. `names` are the files and folders that the
-  /// caller makes there, besides those of MakeFolder: also with endings that begin with a dot or a dash, as
-  /// unfinished files have. Others may put other files there meanwhile, and these stay.
+  /// Makes the directory with mode 0700, or takes an existing empty one. ALREADY_EXISTS: it is not empty;
+  /// FAILED_PRECONDITION: the path is no directory, or is open to other users. `names` are the files and
+  /// folders that the caller makes there, besides those of MakeFolder. They may get suffixes that begin with
+  /// a dot or a dash, as unfinished files do. Files that other processes put there meanwhile stay.
   static absl::StatusOr<FreshDirectory> Make(const std::string& path, std::vector<std::string> names);
   FreshDirectory(FreshDirectory&& other) noexcept
       : path_(std::move(other.path_)),
@@ -40,7 +41,7 @@ class FreshDirectory {
   absl::StatusOr<UniqueFd> MakeFolder(const std::string& name);
   /// RESOURCE_EXHAUSTED, with the figures, if its disk has less room than that.
   absl::Status CheckRoom(uint64_t bytes) const;
-  /// It stays, and is on disk with the names in it.
+  /// Keeps the directory, and makes it and the names in it durable.
   absl::Status Keep();
 
  private:

@@ -8,8 +8,8 @@
 
 namespace nam::backup {
 
-/// As long as it lives no load begins, and no table is made, changed or dropped: what the catalog says of
-/// tables stays as it is, but for record tables that grow. Ends with this, or with the lease of this process.
+/// Keeps the catalog quiet during its lifetime: no load begins, and no table is made, changed or dropped.
+/// Only record tables may grow. The quiet also ends with this process's lease.
 class QuietMoment {
  public:
   /// Returns once the loads that were under way have ended. DEADLINE_EXCEEDED names those that have not
@@ -19,7 +19,7 @@ class QuietMoment {
   QuietMoment& operator=(QuietMoment&&) = delete;
   ~QuietMoment();
 
-  /// OK: it has lasted until now. ABORTED: it has not, as when the catalog was started again.
+  /// Ends the quiet. ABORTED if it did not last until now, for example because the catalog restarted.
   absl::Status End();
 
  private:

@@ -16,12 +16,14 @@ struct RestoreOptions {
   OnProgress progress = {};
 };
 
-///     every file checked ─▶ catalog.db.new: tables ─▶ memory-1 …: sealed files ─▶ records.saved ─▶
-///     catalog.db (DATA_LOSS names one that is damaged or missing)
+/// Makes the data directory of a new cluster from a backup, and returns the backup's manifest:
 ///
-/// The new cluster is another one than the former: its store has an id of its own, which its files say. It
-/// has a memory server for each one of the backup, with its storage id, for what tables point to. This
-/// thread's Interruption ends it. After an error nothing of it is left. RESOURCE_EXHAUSTED: the disk is full.
+///     check every file ─▶ catalog.db.new: tables ─▶ memory-1 …: sealed files ─▶ records.saved ─▶ catalog.db
+///
+/// The new cluster is distinct from the old one: its store has a new id, which its files carry. It has a
+/// memory server for each one in the backup, with the same storage id, so that remote pointers of tables stay
+/// valid. This thread's Interruption ends the work. After an error nothing of it is left. DATA_LOSS names a
+/// damaged or missing file. RESOURCE_EXHAUSTED: the disk is full.
 absl::StatusOr<Manifest> Restore(const RestoreOptions& options);
 
 /// Reads the backup's manifest. FAILED_PRECONDITION: it is none, or was interrupted; DATA_LOSS: it is

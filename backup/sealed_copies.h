@@ -15,13 +15,13 @@
 
 namespace nam::backup {
 
-/// Memory of columnar tables, copied by READ into files as memory servers write them, whether they do or not.
+/// Copies the memory of columnar tables by READ into sealed files, in the format of memory servers, even if
+/// these write no such files themselves.
 ///
-///     Pin ─▶ pinned: nothing is given to another allocation, though its table be dropped ──▶ CopyInto ─▶
-///     files
+///     Pin ─▶ pinned: not given to another allocation, even if the table is dropped ─▶ CopyInto ─▶ files
 ///
-/// Pins end with this object, or with this process's lease. A member is told from its successor: the memory
-/// of one that has ended is not read from the next one.
+/// Pins end with this object, or with this process's lease. The memory of a member that has ended is never
+/// read from its successor.
 class SealedCopies {
  public:
   explicit SealedCopies(catalog::Attachment& attachment) : attachment_(attachment) {}

@@ -89,8 +89,8 @@ class Run {
   using Job = std::function<absl::Status(catalog::Attachment&, const ClusterOptions&)>;
   /// Starts a cluster (its directory and name are filled in), runs the job, and stops the cluster.
   absl::Status InCluster(LocalClusterOptions options, const Job& job);
-  /// What makes the job return soon; called on any thread, after Proceed has begun to say no. The job takes
-  /// it back before what it refers to ends.
+  /// Sets the function that makes the job return soon. It is called on any thread, once Proceed returns
+  /// false. The job resets it before the objects that it refers to are destroyed.
   void OnCancel(std::function<void()> cancel = {});
 
  private:

@@ -19,9 +19,10 @@ struct RestoreCommandOptions {
   std::string fabric;  // empty: that of the former cluster
 };
 
-/// All tables of a cluster that runs, into a directory.
+/// Backs up all tables of a running cluster into a directory; returns the exit code.
 int RunBackup(const BackupCommandOptions& options);
-/// A local cluster's data directory of a backup, for `nam up`. No cluster runs there.
+/// Makes a local cluster's data directory from a backup, for `nam up`; returns the exit code. No cluster may
+/// run there.
 int RunRestore(const RestoreCommandOptions& options);
 
 }  // namespace nam::cli

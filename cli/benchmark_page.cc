@@ -58,7 +58,7 @@ std::string BenchmarkPage(const Benchmark& benchmark, const std::vector<QueryOut
   add("Rows that compute servers streamed", "rows", {SeriesOf("rows", outcomes, [](const QueryOutcome& o) {
         return static_cast<double>(o.result.work.rows);
       })});
-  add("What of memory servers they moved", "MiB", {SeriesOf("MiB", outcomes, [](const QueryOutcome& o) {
+  add("Bytes moved from memory servers", "MiB", {SeriesOf("MiB", outcomes, [](const QueryOutcome& o) {
         return static_cast<double>(o.result.work.bytes) / kMib;
       })});
   add("Time of their threads", "ms",

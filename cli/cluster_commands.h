@@ -38,11 +38,11 @@ struct StatusOptions {
 ///     nam up ──▶ nam supervise (own session, holds DIR/lock) ──▶ catalog, memory and compute servers
 ///        ◀── READY ──┘                                            end with the supervisor
 int RunUp(const UpOptions& options);
-/// The supervisor itself; not for users.
+/// Runs the supervisor itself; not for users.
 int RunSupervise(const UpOptions& options);
-/// Stops it, or cleans up after one that was killed.
+/// Stops the local cluster, or cleans up after one that was killed.
 int RunDown(const DownOptions& options);
-/// Members and tables.
+/// Prints a cluster's members and tables.
 int RunStatus(const StatusOptions& options);
 
 }  // namespace nam::cli

@@ -24,7 +24,7 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  /// Since the last Clear.
+  /// Whether Ctrl-C was pressed since the last Clear.
   bool Seen() const;
   void Clear();
   /// Readable when Seen, for poll().

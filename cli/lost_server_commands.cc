@@ -24,7 +24,7 @@ namespace {
 int Confirm(const std::string& question, bool yes) {
   if (yes) return kExitOk;
   if (isatty(STDIN_FILENO) == 0)
-    return Refuse(absl::InvalidArgumentError("standard input is no terminal to ask; say --yes"));
+    return Refuse(absl::InvalidArgumentError("cannot ask: standard input is not a terminal; use --yes"));
   std::printf("%s [y/N] ", question.c_str());
   std::fflush(stdout);
   std::string answer;

@@ -128,24 +128,25 @@ class NamCommandLine final : public CommandLine {
 
   static void AddSource(CLI::App* command, DataSource& source) {
     Add(command, "--scale-factor", source.scale_factor,
-        "1 is six million lineorder rows; fractions are fine");
-    Add(command, "--seed", source.seed, "other data of the same size");
-    Add(command, "--threads", source.threads, "of the generator and the loader");
+        "size of the data: 1 is six million lineorder rows; fractions are allowed");
+    Add(command, "--seed", source.seed, "seed of the data; changes their values, not their size");
+    Add(command, "--threads", source.threads, "threads of the generator and the loader");
   }
 
   void AddDemo() {
     CLI::App* demo = Command(
         "demo", "a private cluster: load SSB, run and check its queries, run checkout, leave nothing behind",
         [this] { return RunDemo(demo_); });
-    Add(demo, "--scale-factor", demo_.scale_factor, "1 is six million lineorder rows");
-    Add(demo, "--seed", demo_.seed, "other data of the same size");
-    Add(demo, "--memory-servers", demo_.memory_servers, "how many");
-    Add(demo, "--compute-servers", demo_.compute_servers, "how many");
-    AddFabric(demo, demo_.fabric, "that the cluster uses (shm)");
-    AddBytes(demo, "--memory", demo_.memory_bytes, "of each memory server; without it, enough");
+    Add(demo, "--scale-factor", demo_.scale_factor, "size of the data: 1 is six million lineorder rows");
+    Add(demo, "--seed", demo_.seed, "seed of the data; changes their values, not their size");
+    Add(demo, "--memory-servers", demo_.memory_servers, "number of memory servers");
+    Add(demo, "--compute-servers", demo_.compute_servers, "number of compute servers");
+    AddFabric(demo, demo_.fabric, "transport between the cluster's servers (shm)");
+    AddBytes(demo, "--memory", demo_.memory_bytes,
+             "memory of each memory server; default: enough for the data");
     AddBytes(demo, "--scratch", demo_.scratch_bytes,
-             "of it for queries' scratch memory; without it, a quarter");
-    AddThreads(demo, demo_.threads, "of each compute server; 0: the processors shared out");
+             "scratch memory for queries, a part of --memory; default: a quarter");
+    AddThreads(demo, demo_.threads, "threads of each compute server; 0: its share of the processors");
     AddTimestamps(demo, demo_.timestamps);
     Add(demo, "--repeat", demo_.repeat, "runs of each query");
   }
@@ -155,17 +156,18 @@ class NamCommandLine final : public CommandLine {
   static void AddLocalCluster(CLI::App* up, UpOptions& options) {
     Add(up, "--state-dir", options.state_dir, "the cluster's directory", "DIR");
     Add(up, "--data-dir", options.data_directory,
-        "where data outlive the cluster; none: nowhere; without it ~/.local/share/nam, or with --state-dir "
-        "`data` in that",
+        "directory for data that outlive the cluster, or none; default: ~/.local/share/nam, or with "
+        "--state-dir `data` in that directory",
         "DIR");
-    AddFabric(up, options.fabric, "that the cluster uses (shm)");
-    Add(up, "--memory-servers", options.memory_servers, "how many; more, if the data directory has more");
-    Add(up, "--compute-servers", options.compute_servers, "how many");
+    AddFabric(up, options.fabric, "transport between the cluster's servers (shm)");
+    Add(up, "--memory-servers", options.memory_servers,
+        "number of memory servers; more if the data directory has data of more");
+    Add(up, "--compute-servers", options.compute_servers, "number of compute servers");
     AddBytes(up, "--memory", options.memory_bytes,
-             "of each memory server; without it, a third of the host's in all");
+             "memory of each memory server; default: together a third of the host's memory");
     AddBytes(up, "--scratch", options.scratch_bytes,
-             "of it for queries' scratch memory; without it, a quarter");
-    AddThreads(up, options.threads, "of each compute server; 0: the processors shared out");
+             "scratch memory for queries, a part of --memory; default: a quarter");
+    AddThreads(up, options.threads, "threads of each compute server; 0: its share of the processors");
     AddTimestamps(up, options.timestamps);
     AddEncrypt(up, options.encrypt);
     AddLogLevel(up, options.log_level);
@@ -194,13 +196,13 @@ class NamCommandLine final : public CommandLine {
     bury->add_option("server", bury_.server, "the memory server's id, as `nam status` shows it")
         ->required()
         ->configurable(false);
-    bury->add_flag("--yes", bury_.yes, "without asking");
+    bury->add_flag("--yes", bury_.yes, "do not ask for confirmation");
     CLI::App* reset = Command(
         "reset-transactions",
         "drop all record tables and the transaction state, once the memory server with that state has died",
         [this] { return RunResetTransactions(reset_); });
     AddClusterOptions(reset, reset_.cluster);
-    reset->add_flag("--yes", reset_.yes, "without asking")->configurable(false);
+    reset->add_flag("--yes", reset_.yes, "do not ask for confirmation")->configurable(false);
   }
 
   void AddBackup() {
@@ -208,22 +210,22 @@ class NamCommandLine final : public CommandLine {
         "backup", "write all tables of a cluster that runs, as they are at one moment, into a directory",
         [this] { return RunBackup(backup_); });
     AddClusterOptions(backup, backup_.cluster);
-    backup->add_option("directory", backup_.directory, "where to; made, unless it is there, and empty")
+    backup->add_option("directory", backup_.directory, "directory of the backup; new, or empty")
         ->required()
         ->type_name("DIR")
         ->configurable(false);
-    Add(backup, "--wait", backup_.wait_s, "how long for loads that are under way", "SECONDS")
+    Add(backup, "--wait", backup_.wait_s, "how long to wait for loads that are under way", "SECONDS")
         ->check(CLI::Range(0.0, 86'400.0));
     CLI::App* restore = Command("restore", "make a local cluster's data of a backup; `nam up` starts it",
                                 [this] { return RunRestore(restore_); });
-    restore->add_option("directory", restore_.directory, "of the backup")
+    restore->add_option("directory", restore_.directory, "directory of the backup")
         ->required()
         ->type_name("DIR")
         ->configurable(false);
     Add(restore, "--state-dir", restore_.state_dir, "the new cluster's directory", "DIR");
-    Add(restore, "--data-dir", restore_.data_directory, "where its data are to be; without it as for nam up",
+    Add(restore, "--data-dir", restore_.data_directory, "directory for its data; default: that of nam up",
         "DIR");
-    Add(restore, "--fabric", restore_.fabric, "shm, tcp or verbs; without it, as before");
+    Add(restore, "--fabric", restore_.fabric, "shm, tcp or verbs; default: that of the backed-up cluster");
   }
 
   void AddScale() {
@@ -244,14 +246,14 @@ class NamCommandLine final : public CommandLine {
           return run(options);
         },
         scale);
-    Add(command, "--compute", options.compute_servers, "how many");
+    Add(command, "--compute", options.compute_servers, "number of compute servers to start or stop");
     Add(command, "--state-dir", options.state_dir, "the cluster's directory", "DIR");
     AddElsewhere(command);
   }
 
   void AddElsewhere(CLI::App* command) {
-    Add(command, "--catalog", scale_catalog_, "of another cluster: refused, with what to do there",
-        "HOST:PORT");
+    Add(command, "--catalog", scale_catalog_,
+        "catalog of a cluster that is not local: refused, with advice on scaling it", "HOST:PORT");
   }
 
   void AddServers() {
@@ -259,10 +261,10 @@ class NamCommandLine final : public CommandLine {
         Command("catalog", "a catalog in the foreground", [this] { return RunCatalog(catalog_); });
     Add(catalog, "--listen", catalog_.listen, "where to listen (127.0.0.1:0)", "HOST:PORT");
     Add(catalog, "--lease-port", catalog_.lease_port,
-        "where to hear renewals of leases, on that host; 0: any");
-    Add(catalog, "--store", catalog_.store, "the file it keeps its state in", "FILE");
-    Add(catalog, "--cluster-name", catalog_.cluster_name, "of a new store");
-    AddFabric(catalog, catalog_.fabric, "of a new store (shm)");
+        "port of that host on which members renew their leases; 0: any free port");
+    Add(catalog, "--store", catalog_.store, "file that keeps the catalog's state", "FILE");
+    Add(catalog, "--cluster-name", catalog_.cluster_name, "name of the cluster, for a new store");
+    AddFabric(catalog, catalog_.fabric, "transport between the cluster's servers, for a new store (shm)");
     Add(catalog, "--secret-file", catalog_.secret_file, "file with the cluster's secret", "FILE");
     AddTls(catalog, catalog_.tls);
     Add(catalog, "--lease-ms", catalog_.lease_ms, "how long a silent member counts as alive");
@@ -284,16 +286,16 @@ class NamCommandLine final : public CommandLine {
     AddTls(memory, memory_.tls);
     AddBytes(memory, "--memory", memory_.memory_bytes, "memory that it hands out");
     AddBytes(memory, "--scratch", memory_.scratch_bytes,
-             "of it for queries' scratch memory, which loads cannot take; without it, a quarter");
+             "scratch memory for queries, a part of --memory that loads cannot take; default: a quarter");
     Add(memory, "--data-dir", memory_.data_directory,
-        "where columnar tables are kept, and read from at the start; none, as without it: in memory alone",
+        "directory that keeps columnar tables, and from which they are read at the start; default: none",
         "DIR");
     Add(memory, "--control-listen", memory_.control_listen, "where to listen for gRPC (127.0.0.1:0)",
         "HOST:PORT");
     Add(memory, "--fabric-listen", memory_.fabric_listen,
-        "where to listen for the fabric; without it, picked");
+        "address on which the fabric listens; default: chosen by the fabric");
     Add(memory, "--advertised-host", memory_.advertised_host, "the host that others connect to");
-    Add(memory, "--nic-threads", memory_.nic_threads, "of the software NIC (tcp)");
+    Add(memory, "--nic-threads", memory_.nic_threads, "threads of the software NIC (tcp)");
     AddNetwork(memory, memory_);
     AddLog(memory, memory_.log);
     memory->add_flag("--populate", memory_.populate, "touch all memory when it is made");
@@ -303,9 +305,9 @@ class NamCommandLine final : public CommandLine {
     Add(compute, "--catalog", compute_.catalog, "the cluster's catalog", "HOST:PORT");
     Add(compute, "--secret-file", compute_.secret_file, "file with the cluster's secret", "FILE");
     AddTls(compute, compute_.tls);
-    AddThreads(compute, compute_.threads, "that run queries; 0: one a processor");
+    AddThreads(compute, compute_.threads, "threads that run each query; 0: one per processor");
     AddBytes(compute, "--memory", compute_.memory_bytes,
-             "that all queries together may hold; without it, half of the host's");
+             "memory for all queries together; default: half of the host's memory");
     Add(compute, "--control-listen", compute_.control_listen, "where to listen for gRPC (127.0.0.1:0)",
         "HOST:PORT");
     Add(compute, "--fabric-listen", compute_.fabric_listen,
@@ -330,7 +332,7 @@ class NamCommandLine final : public CommandLine {
     }
     commands->excludes(files);
     AddFormat(sql, sql_.format, {"table", "csv", "json", "markdown"},
-              "of the output; all but aligned tables print rows as they come");
+              "format of the output; all but aligned tables print rows as they come");
     Add(sql, "--null", sql_.null_text, "the text for NULL in tables");
     sql->add_flag("-x,--expanded", sql_.expanded, "every row as a block of lines");
     sql->add_flag("--timing", sql_.timing, "print the time of every statement");
@@ -392,18 +394,18 @@ class NamCommandLine final : public CommandLine {
               "2pc-send: the transport of messages (shm)");
     Add(checkout, "--participants", checkout_.participants, "2pc-*: servers that hold the rows");
     Add(checkout, "--clients", checkout_.clients, "buying threads, each in one transaction at a time");
-    Add(checkout, "--seconds", checkout_.seconds, "how long");
-    Add(checkout, "--transactions", checkout_.transactions, "the number instead; 0: --seconds counts");
+    Add(checkout, "--seconds", checkout_.seconds, "duration of the run in seconds");
+    Add(checkout, "--transactions", checkout_.transactions, "run so many transactions instead; 0: unset");
     Add(checkout, "--products", checkout_.products, "rows of products; 0: a million, or as many as fit");
-    Add(checkout, "--product-bytes", checkout_.product_bytes, "of a product's row");
-    Add(checkout, "--versions", checkout_.versions, "of a row that are kept for older snapshots, 1 to 16");
-    Add(checkout, "--zipf", checkout_.zipf, "skew of the products' popularity, below 1; 0: all alike");
-    Add(checkout, "--seed", checkout_.seed, "other purchases of the same kind");
+    Add(checkout, "--product-bytes", checkout_.product_bytes, "size of a product's row in bytes");
+    Add(checkout, "--versions", checkout_.versions, "versions of a row kept for older snapshots, 1 to 16");
+    Add(checkout, "--zipf", checkout_.zipf, "skew of the products' popularity, below 1; 0: uniform");
+    Add(checkout, "--seed", checkout_.seed, "seed of the random purchases");
     checkout->add_flag("--replace", checkout_.replace, "drop checkout's tables first");
     checkout->add_flag("--check", checkout_.check,
                        "record the history and check that it satisfies snapshot isolation");
     Add(checkout, "--history", checkout_.history,
-        "the directory for it, one file a client (nam check-history)", "DIR");
+        "directory for the history, one file per client (nam check-history)", "DIR");
     AddFormat(checkout, checkout_.format, {"table", "json"});
     CLI::App* check = Command("check-history", "check that recorded histories satisfy snapshot isolation",
                               [this] { return RunCheckHistory(check_history_, std::cout, std::cerr); });
@@ -415,8 +417,8 @@ class NamCommandLine final : public CommandLine {
   void AddSim() {
     CLI::App* sim = Command("sim", "simulated clusters under faults drawn from a seed, every answer checked",
                             [this] { return RunSim(sim_); });
-    Add(sim, "--seed", sim_.seed, "the first one; equal seeds have equal histories");
-    Add(sim, "--seeds", sim_.seeds, "how many, from --seed on");
+    Add(sim, "--seed", sim_.seed, "the first seed; equal seeds give equal histories");
+    Add(sim, "--seeds", sim_.seeds, "number of consecutive seeds, from --seed on");
     Add(sim, "--generation", sim_.generation, "fdr, edr, hdr, ndr, or a file that describes a network (fdr)",
         "NAME|FILE");
     AddChoice(sim, "--workload", sim_.workload, {"ssb", "tpch", "checkout", "bank", "all"},
@@ -435,7 +437,8 @@ class NamCommandLine final : public CommandLine {
   void AddDoctor() {
     CLI::App* doctor = Command("doctor", "what this host can do, what is missing, and how to fix it",
                                [this] { return RunDoctor(doctor_); });
-    AddFabric(doctor, doctor_.fabric, "only what it needs; without it, all, and shm decides the exit code");
+    AddFabric(doctor, doctor_.fabric,
+              "the fabric to check; default: all fabrics, and shm decides the exit code");
     AddBytes(doctor, "--memory", doctor_.memory_bytes, "memory of a memory server on this host");
     doctor->add_option("--listen", doctor_.listen, "where servers on this host listen (127.0.0.1:0)")
         ->type_name("HOST:PORT")

@@ -23,7 +23,7 @@ namespace nam::computeserver {
 ///     call ── Begin ─▶ waits ─▶ turn (until the call ends) and place (until the attempt ends)
 ///     call ── Resume ▶ waits ─▶ turn
 ///
-/// Why every caller gets its turn, or an error:
+/// Every caller gets its turn, or an error, for these reasons:
 ///  - An attempt with a turn waits for no other attempt, so turns end. An attempt with memory takes more only
 ///    if there is some at that moment, so memory comes back, too.
 ///  - Later attempts pass one that lacks memory while earlier ones hold what it lacks: it could not begin in
@@ -32,8 +32,8 @@ namespace nam::computeserver {
 ///  - Attempts whose results leave in windows stand still while their clients read, and keep their place.
 ///    Others pass an attempt that lacks one of these places; `relieve` may end one that stood still too long.
 ///  - An attempt that resumes comes before all that have not begun, for it holds what they wait for. It
-///    is not refused. But after as many of these as run at a time comes one that can begin, or clients that
-///    always read on would keep all turns.
+///    is not refused. But after as many resumed attempts as may run at a time, an attempt that can begin has
+///    its turn: otherwise clients that keep reading would hold all turns.
 ///
 /// Thread-safe.
 class AttemptQueue {

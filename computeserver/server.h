@@ -26,15 +26,15 @@ struct ComputeServerOptions {
   std::string rdma;
   std::string multicast_interface;
   int multicast_ttl = 1;
-  /// An attempt begins with so much of it, or with what its settings allow if that is less, and takes more
-  /// while there is some. Most need no more.
+  /// The part of memory_bytes that an attempt begins with, unless its settings allow less. It takes more as
+  /// long as there is some; most attempts need no more.
   uint64_t first_memory_bytes = uint64_t{16} << 20;
   /// Attempts that run at a time, each with `threads` threads, and those that wait.
   size_t running_max = 32;
   size_t waiting_max = 64;
   /// For tests: where a plan has parts, groups always go by them.
   bool few_by_parts = false;
-  /// How long an unread result may keep what others wait for.
+  /// The time in microseconds for which an unread result may hold resources that other attempts wait for.
   int64_t stand_still_us = 30'000'000;
   /// Runs once, on a thread of the server, when the cluster has given it up.
   std::function<void(absl::Status)> on_lost;

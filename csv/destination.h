@@ -4,7 +4,7 @@
 
 namespace nam::csv {
 
-/// How the file of a path is written.
+/// The way in which the file of a path is written.
 ///
 ///     a.csv                      kReplace a.csv           new, or regular: another file takes its name
 ///     link ─▶ b.csv              kReplace b.csv           also if there is no b.csv yet
@@ -19,7 +19,7 @@ struct Destination {
   int descriptor = -1;       // kDescriptor
 };
 
-/// 0, or why there is none: an errno.
+/// Finds the destination of a path. Returns 0, or the errno that says why the path cannot be written.
 int FindDestination(const std::string& path, Destination& destination);
 
 }  // namespace nam::csv

@@ -33,7 +33,7 @@ struct Dialect {
   static Dialect Text() { return {.format = Format::kText, .delimiter = '\t', .null_text = "\\N"}; }
 };
 
-/// Both end a line, `\r` only before `\n`.
+/// Removes the `\r` of a line end `\r\n`, of which the caller has removed the `\n`.
 inline std::string_view WithoutReturn(std::string_view line) {
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   return line;

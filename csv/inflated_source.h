@@ -10,9 +10,9 @@
 
 namespace nam::csv {
 
-/// By the suffix of a file's name: `.gz`, `.zst`.
+/// The compression that the suffix of a file's name implies: `.gz`, `.zst`, else none.
 Compression CompressionOf(std::string_view path);
-/// By the dialect, or else by the name.
+/// The compression that the dialect sets, or else the one that the name implies.
 inline Compression CompressionOf(std::string_view path, const Dialect& dialect) {
   return dialect.compression.value_or(CompressionOf(path));
 }

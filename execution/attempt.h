@@ -51,8 +51,9 @@ struct ExchangeLanes {
 /// After it each thread sends and receives its share of the Bloom filters, and a second barrier follows. A
 /// thread that waits there has sent its share.
 ///
-/// A thread that waits at the barrier does not answer its peers, which run out of credit and wait: for
-/// threads of this server that are still at P1, which in turn wait for what others send in P0.
+/// A thread that waits at the barrier does not answer its peers, so they run out of credit and wait as well.
+/// The barrier opens once this server's last threads have completed P1. These wait only for rows that other
+/// servers send in P0.
 ///
 /// As many threads receive multicast build sides as there are senders. Each joins its senders' groups before
 /// it does anything else; if one cannot, these sides are READ like the others.
@@ -87,13 +88,13 @@ class Attempt {
   const TableSink* table() const;
   /// The pages in scratch memory; nullopt if the result is all in stored pages.
   std::optional<proto::Directory> Directory() const;
-  /// By thread: positions of the pieces whose rows are all in the result.
+  /// For each thread, the positions of the pieces whose rows are all in the result.
   std::vector<std::vector<uint32_t>> Claimed() const;
-  /// The number of claims on the work queue that got them.
+  /// The number of claims on the work queue that yielded these pieces.
   uint32_t Claims() const;
-  /// Whether more pieces cannot change the result.
+  /// True if further pieces cannot change the result.
   bool satisfied() const;
-  /// By pipeline.
+  /// The counters of each pipeline.
   std::vector<proto::PipelineCounters> Counters() const;
 
  private:

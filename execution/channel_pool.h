@@ -11,8 +11,8 @@
 
 namespace nam::execution {
 
-/// Keeps channels for the next query, so that it need not connect again. Drops those of a member that the
-/// process was before it joined again. Thread-safe.
+/// Keeps channels for the next query, so that it need not connect again. Drops channels that this process
+/// opened under an earlier membership. Thread-safe.
 class ChannelPool {
  public:
   ChannelPool(fabric::Fabric& fabric, fabric::RegionDirectory& directory,

@@ -43,8 +43,8 @@ class ServerMemory {
 };
 
 /// One attempt's share of a server's memory, for all of its budgets: an initial amount, and more on demand,
-/// if the server has more at that moment. All of it goes back only when the attempt ends, so a query that
-/// waits for memory waits for ends. Thread-safe; the memory outlives it.
+/// if the server has more at that moment. All of it is released when the attempt ends, and none before. So a
+/// query that waits for memory waits for other attempts to end. Thread-safe; the memory outlives it.
 class MemoryGrant {
  public:
   /// `granted` bytes have been taken for it.

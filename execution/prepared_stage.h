@@ -136,13 +136,13 @@ struct PreparedPipeline {
   bool scans() const { return scan != nullptr || record_scan != nullptr; }
   ScanTotals totals() const;
   Sink& sink() const;
-  /// What the source has READ from scratch memory; nullopt if it reads none.
+  /// The pages and bytes that the source has READ from scratch memory; nullopt if it reads none.
   std::optional<PartitionSource::Totals> scratch_read() const;
-  /// Whether the sink writes to scratch memory. Once it is complete, its output there by parts: null if the
-  /// groups were few.
+  /// Whether the sink writes to scratch memory.
   bool writes_scratch() const {
     return parted_groups != nullptr || partition_sink != nullptr || run_sink != nullptr;
   }
+  /// The complete sink's output in scratch memory, by parts; null if it has none, or if its groups were few.
   const ScratchOutput* scratch_output() const;
   const BuildSide* build() const;
   /// Frees the sink's memory.
@@ -179,7 +179,7 @@ class PreparedStage {
   PreparedPipeline& pipeline(size_t i) { return pipelines_[i]; }
   const PreparedPipeline& pipeline(size_t i) const { return pipelines_[i]; }
 
-  /// For build sides, and sinks' other memory. In the session both budgets are one.
+  /// The budget of build sides and of sinks' memory other than results. The session has one budget for all.
   MemoryBudget& build_budget() { return of_session_ ? result_budget_ : build_budget_; }
   MemoryBudget& result_budget() { return result_budget_; }
   /// Frees the memory of a pipeline's sink if all its readers are complete.

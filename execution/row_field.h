@@ -58,7 +58,7 @@ struct RowField {
     std::memcpy(&value, row + offset, sizeof(T));
     return value;
   }
-  /// For kText that is not NULL. `page` is the row's.
+  /// The text of a kText field that is not NULL. `page` is the row's.
   std::string_view Text(const std::byte* page, const std::byte* row) const {
     return {reinterpret_cast<const char*>(page) + Stored<uint32_t>(row),
             Stored<uint32_t>(row + sizeof(uint32_t))};

@@ -27,7 +27,7 @@ class FilterOperator final : public StepOperator {
   const std::unique_ptr<const Program> conditions_;
 };
 
-/// Each output is a column. Plain slots stay what they were, codes included.
+/// Computes an output column from each expression. Plain slots pass unchanged, codes included.
 class ProjectOperator final : public StepOperator {
  public:
   explicit ProjectOperator(std::unique_ptr<const Program> outputs) : outputs_(std::move(outputs)) {}

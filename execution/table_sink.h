@@ -26,7 +26,7 @@ namespace nam::execution {
 /// The payload of an error: memory servers have no room for a table.
 inline constexpr char kTableMemoryFull[] = "nam/table-memory-full";
 
-/// Where an attempt writes rows of a columnar table.
+/// The columnar table that an attempt writes rows into.
 struct TableTarget {
   catalog::Attachment* attachment = nullptr;
   AllocationId allocation;  // the session began it for this attempt alone

@@ -38,7 +38,7 @@ enum class Step : uint8_t {
   kFailed,     // the context has the error
 };
 
-/// What a blocked task waits for. Any thread opens it once.
+/// The event that a blocked task waits for. Any thread opens it, once.
 class Gate {
  public:
   bool open() const { return open_.load(std::memory_order_acquire); }
@@ -73,7 +73,7 @@ class TaskContext {
     uncharged_ps_ %= 1000;
   }
   bool cancelled() const { return cancel_.load(std::memory_order_relaxed); }
-  /// For waits below the task.
+  /// The query's cancellation flag, for waits in functions that the task calls.
   const std::atomic<bool>& cancel() const { return cancel_; }
 
   /// Keeps the first error. Always returns kFailed.

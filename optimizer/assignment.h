@@ -14,13 +14,13 @@ namespace nam::optimizer {
 /// Reads all columns of the driving table, like rows that are stored one after the other.
 void ReadWholeTuples(const TableRefs& tables, Plan& plan);
 
-/// If the build side of `join` is partitioned by its join key like the driving table by the probe key: that
-/// partition key of the driving table. Then a partition of the driving table needs only one partition of the
-/// build side; otherwise it needs all of them.
+/// Returns the partition key of the driving table that is the probe key of `join`, if the build side is
+/// partitioned by its join key in the same way. Then a partition of the driving table needs only one
+/// partition of the build side. nullopt: it needs all of them.
 std::optional<int> MatchingKey(const Plan& plan, const Plan::Join& join, const TableRefs& tables);
 
-/// Which server streams which pieces of the driving table (I-Store, section 4.1). Cost is bytes moved: those
-/// of the driving table and those of the build sides, which count again on every server that needs them.
+/// Assigns the pieces of the driving table to the servers that stream them (I-Store, section 4.1). Its cost
+/// is the bytes moved: those of the driving table, and of the build sides for every server that needs them.
 struct Assignment {
   struct Share {
     std::vector<partitioner::Piece> pieces;  // ascending
@@ -41,8 +41,8 @@ struct Assignment {
 /// `threads`.
 Assignment Assign(const Plan& plan, const TableRefs& tables, int servers, int threads = 1);
 
-/// For a driving table of records, whose parts are alike and already pieces: runs of them, of about equally
-/// many rows.
+/// Assigns a driving table of records, which already comes in pieces of one kind: each server gets a run of
+/// them, of about equally many rows.
 Assignment AssignRecords(const Plan& plan, const TableRefs& tables,
                          const std::vector<partitioner::Piece>& pieces, int servers);
 

@@ -5,7 +5,8 @@
 #include "optimizer/assignment.h"
 #include "plan/physical.h"
 
-/// Where rows are, and what follows. Exchanges stand only where a requirement is unmet.
+/// The distribution of rows over servers, and the requirements of operators on it. Plans have exchanges only
+/// where a requirement is unmet.
 namespace nam::optimizer {
 
 /// The distribution of a scan's output, while servers claim whole partitions: by the table's only partition

@@ -19,7 +19,7 @@ enum class Why : uint8_t {
   kFew,             // groups whose keys have few values
 };
 
-/// Why a join cannot be streamed between servers.
+/// The reason why a join cannot be streamed between servers, if any.
 enum class NoExchange : uint8_t {
   kPossible,
   kInSession,  // a side comes to the session

@@ -92,10 +92,10 @@ struct LoweredTree {
 ///
 ///     parts ──▶ a stage of servers merges ──▶ parts ══▶ all servers build ─▶ the scan's rows probe ──▶ …
 ///
-/// The barrier behind their stage tells whether they are many. `facts` describe the results of stages that
-/// are barriers. The plan depends on the query, the options and the facts alone, and a stage on the facts of
-/// earlier ones alone: with one more fact the plan stays the same up to that stage, and is new behind it.
-/// Without a fact a stage's result is assumed.
+/// A barrier after the stage that groups tells whether its groups are many. `facts` describe the results of
+/// stages that are barriers. A stage's plan depends on the query, the options and the facts of earlier stages
+/// alone: with one more fact the plan stays the same up to that stage, and may differ after it. Where a fact
+/// is missing, the stage's result is assumed.
 ///
 /// 0A000 if the engine has no operator for it; 54001 if an expression is too deep.
 absl::StatusOr<LoweredTree> LowerTree(const plan::logical::Query& query, const LoweringOptions& options = {},

@@ -248,13 +248,13 @@ double RowsMost(const Flow& flow, const TableRefs& tables);
 
 /// Whether a key has a hash by which its rows can go by parts.
 bool HasHash(const plan::Expr& key);
-/// … and equal keys meet in one part.
+/// Whether rows can go by parts of these keys: each has a hash, and equal keys meet in one part.
 bool MayGoByParts(const std::vector<plan::Expr>& keys);
 
 /// The share of a table's rows with the most common value of a column, as far as its statistics say.
 double ShareOfMostCommon(const proto::Table& table, int column);
 
-/// … of a key over the tables of a star.
+/// The share of rows with the most common value of a key over the tables of a star.
 double HeaviestOf(const plan::Expr& key, const TableRefs& tables);
 /// The columns that a star's joins from `first` on read, and its output.
 ColumnSet NeededFrom(const Plan& star, size_t first);

@@ -11,8 +11,8 @@ namespace nam::partitioner {
 /// take. Read by any number of threads.
 class NarrowNumbers {
  public:
-  /// `number(i)` for all i below `count`, from `least` to `greatest`. What lies outside is another number
-  /// then.
+  /// Stores number(i) for all i below `count`. Numbers lie between `least` and `greatest`; any other is
+  /// stored as an arbitrary number.
   template <typename Number>
   void Fill(size_t count, int64_t least, int64_t greatest, Number number) {
     const uint64_t spread = static_cast<uint64_t>(greatest) - static_cast<uint64_t>(least);

@@ -9,10 +9,10 @@
 /// Shared by both halves of the check of a physical plan (plan/check.h).
 namespace nam::plan {
 
-/// The most parts: a partition is a list of pages that a server keeps open.
+/// The maximum number of parts. A server keeps a list of pages for each.
 inline constexpr uint32_t kMostParts = 1 << 16;
 
-/// INVALID_ARGUMENT.
+/// Returns INVALID_ARGUMENT with the message `what`.
 absl::Status Bad(const char* what);
 absl::Status CheckSlots(std::span<const uint32_t> slots, const Schema& input);
 

@@ -93,9 +93,10 @@ inline constexpr bool IsChar(const Type& type) {
   return type.blank_padded;
 }
 
-/// Whether blanks at the end are ignored, as in char(n). Its values never end in blanks: columns do not store
-/// them, literals that become char(n) lose them. So char(n) compares, groups, sorts and joins as its bytes
-/// do. Beside varchar(n) the blanks of both are ignored; beside text they count, as in PostgreSQL.
+/// Whether comparisons of these types ignore trailing blanks, as those of char(n) do. Values of char(n) never
+/// end in blanks: columns do not store them, and literals that become char(n) lose them. So char(n) compares,
+/// groups, sorts and joins by its bytes. Compared with varchar(n), the trailing blanks of both are ignored;
+/// compared with text they count, as in PostgreSQL.
 inline bool IgnoresBlanks(const Type& a, const Type& b) {
   const auto sized = [](const Type& type) { return IsChar(type) || type.length > 0; };
   return (IsChar(a) || IsChar(b)) && sized(a) && sized(b);

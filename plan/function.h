@@ -189,7 +189,7 @@ Bounds ResultBounds(const Expr& call);
 /// Calls with matching values, none of them NULL for a strict function.
 absl::StatusOr<Value> Apply(const Expr& call, std::span<const Value> arguments);
 
-/// 22008.
+/// Returns 22008: the timestamp is out of range.
 absl::Status TimestampOutOfRange(int position);
 
 /// The decimals of results without an end: roots, logarithms, powers.

@@ -34,13 +34,13 @@ absl::StatusOr<Value> ApplyToIntervals(const Expr& call, std::span<const Value> 
 /// date_trunc for a timestamp with time zone.
 absl::StatusOr<Value> TruncateZoned(const Expr& call, TimeField field, const Value& time, const Value& zone);
 
-/// 22023.
+/// Returns 22023: there is no time zone of this name.
 absl::Status UnknownZone(std::string_view name, int position);
-/// 22023 or 22009 if the zone is invalid.
+/// Splits a text into its timestamp and its zone. 22023 or 22009 if the zone is invalid.
 absl::StatusOr<ZonedText> SplitZoneOrError(std::string_view text, int position);
-/// 0A000 if the text is infinity, which dates and timestamps do not have here.
+/// Returns 0A000 if the text is infinity, which dates and timestamps do not have here.
 absl::Status RefuseInfinity(std::string_view text, int position);
-/// 22007 or 22008, for a text that ParseTimestamp rejects.
+/// Returns 22007 or 22008 for a text that ParseTimestamp rejects with `error`.
 absl::Status TimestampTextError(std::string_view text, const absl::Status& error, int position);
 
 /// Formats by to_char's patterns. `zone`: for a timestamp with time zone.

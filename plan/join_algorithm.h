@@ -4,10 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
-/// How joins and groups of rows on compute servers are distributed.
+/// The distributed algorithms for joins and aggregations on compute servers.
 namespace nam::plan {
 
-/// How the sides of a join meet. All but kPipelined partition both sides by the hash of their keys.
+/// The algorithm that brings the sides of a join together. All but kPipelined partition both sides by the
+/// hash of their keys.
 enum class JoinAlgorithm : uint8_t {
   kAuto,       // the cheapest by the cost model
   kPipelined,  // every server reads the whole build side; otherwise the session joins
@@ -30,7 +31,7 @@ constexpr bool IsStreamed(JoinAlgorithm algorithm) {
   return algorithm == JoinAlgorithm::kGhj || algorithm == JoinAlgorithm::kGhjBloom;
 }
 
-/// How the groups of several servers become one.
+/// The algorithm that merges the groups of several servers.
 enum class AggregateAlgorithm : uint8_t {
   kAuto,  // the cheaper one by the cost model
   kRdma,  // servers write states by parts into scratch memory; a further stage of servers merges each part

@@ -8,9 +8,9 @@
 
 namespace nam::session {
 
-/// Waits until no memory server that the running statement's tables need is suspect, for two seconds at most:
-/// then the error of a missing server (missing_server_errors.h), for a buried one at once. CANCELLED once
-/// `cancel` is set.
+/// Waits, for two seconds at most, until no memory server that the running statement's tables need is
+/// suspect. Otherwise returns the error of the missing server (missing_server_errors.h); at once if it is
+/// buried. CANCELLED once `cancel` is set.
 absl::Status AwaitServers(catalog::Attachment& attachment, CatalogTables& tables,
                           const std::atomic<bool>& cancel);
 

@@ -29,13 +29,13 @@ class ColumnarTables {
                  const std::atomic<bool>& cancelled)
       : attachment_(attachment), settings_(settings), cancelled_(cancelled), compaction_(attachment) {}
 
-  /// 42P07: a table of its name exists.
+  /// Makes an empty table. 42P07: a table of its name exists.
   absl::StatusOr<ResultSet> Create(const sql::CreateTableStatement& statement);
-  /// 42P07 likewise. Without data the query does not run.
+  /// Makes a table of a query's rows. With NO DATA the query does not run. 42P07: a table of its name exists.
   absl::StatusOr<ResultSet> CreateAs(const sql::CreateTableAsStatement& statement, const RunSource& run,
                                      const Report& report);
-  /// 40001 if the table has been dropped meanwhile, or replaced. `report` runs on a thread of its own; may be
-  /// empty.
+  /// Appends the rows of files. 40001 if the table has been dropped or replaced meanwhile. `report` runs on a
+  /// thread of its own; may be empty.
   absl::StatusOr<ResultSet> Copy(const sql::CopyStatement& statement, const Report& report);
   /// A table of files, with its loader's lifetime.
   struct Loaded {

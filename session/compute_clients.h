@@ -67,9 +67,9 @@ class ComputeClients {
                                                           bool& lost);
   /// Drops ends that no attempt needs.
   void ReleaseExchanges(const proto::Member& member, uint64_t attempt);
-  /// Ends all running attempts and waits for that. Their results are dropped: servers learn at once of
-  /// results in windows, whose attempts would stand still, and of others with the next attempt, or at the
-  /// end.
+  /// Ends all running attempts, waits for their ends, and drops their results. Servers are told at once about
+  /// results in windows, whose attempts would otherwise stand still, and about other results with the next
+  /// attempt or at the end.
   void EndAll();
 
  private:

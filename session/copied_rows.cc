@@ -118,7 +118,7 @@ absl::Status CopiedRows::AtField(size_t field, const absl::Status& error) const 
                error);
   if (!statement_.told_types) return placed;
   SqlError out = *SqlErrorOf(placed);
-  out.hint = "types are told from the first megabyte: read_csv('…', all_varchar => true) makes all text";
+  out.hint = "types come from the first megabyte; read_csv('…', all_varchar => true) reads all as text";
   return ToStatus(out);
 }
 

@@ -131,8 +131,8 @@ std::string CostLine(const ExplainedStage& stage) {
     absl::StrAppend(&line, Bytes(static_cast<uint64_t>(costs.shuffled_bytes)),
                     " sent from compute server to compute server)");
   } else {
-    absl::StrAppend(&line, "without reading ", Bytes(static_cast<uint64_t>(costs.replicated_bytes)),
-                    " of build sides once more; it is not there)");
+    absl::StrAppend(&line, "as it would not read ", Bytes(static_cast<uint64_t>(costs.replicated_bytes)),
+                    " of build sides again; such plans are not available)");
   }
   return line;
 }

@@ -85,16 +85,16 @@ struct ExplainedQuery {
   std::vector<std::optional<double>> Costs(uint32_t pipeline) const;
   /// The place of a pipeline in its stage, as in a server's counters.
   size_t PlaceInStage(uint32_t pipeline) const;
-  /// For pipelines that build a side of a stage's star: the join.
+  /// The join whose side the pipeline builds, in the star of a stage; nullopt if it builds none.
   std::optional<size_t> JoinOf(uint32_t pipeline) const;
-  /// How the session reads a pipeline's record table; empty if it reads none.
+  /// The access path by which the session reads a pipeline's record table; empty if it reads none.
   std::string PathOf(uint32_t pipeline) const;
   std::string ColumnName(uint32_t table, uint32_t column) const;
   /// The stage where the join with this build side is made: one of servers, or the session's, which is the
   /// last.
   uint32_t StageOfJoin(const optimizer::JoinChoice& join) const;
-  /// … and the time of its stages: those of its sides, if these go by parts, and its own. nullopt without
-  /// ANALYZE, and for the session's.
+  /// The time in ms of a join's stages: its own, and those of its sides if these go by parts. nullopt without
+  /// ANALYZE, and for joins in the session.
   std::optional<double> ActualMs(const optimizer::JoinChoice& join) const;
   /// The time of the stage that groups, and of the one that merges its parts.
   std::optional<double> ActualMs(const optimizer::GroupChoice& groups) const;

@@ -19,9 +19,9 @@ namespace nam::session {
 /// Loads a query's rows into a columnar table. Conversions and errors are as in an INSERT
 /// (partitioner/assigned_value.h). One thread.
 ///
-///     rows that come to the session ─ Add ─▶ loader, in this process ─┐
-///     attempts of servers, told by ForServers,                        ├─ the loader's Commit: all of it or
-///     nothing each with an allocation of its own ─ Take, once accepted ───────┘
+///     rows that come to the session ── Add ──▶ loader, in this process ─┐
+///     attempts of servers (ForServers), each                            ├─▶ the loader's Commit: all of it,
+///     with its own allocation ── Take, once accepted ───────────────────┘   or nothing
 class LoadedRows final : public RowReceiver {
  public:
   /// `columns`: the table's columns for the query's; the others get their defaults. Borrows the table, and

@@ -42,8 +42,9 @@ class MulticastCoordinator {
     int threads = 1;                                // the fewest of a compute server
     bool in_place = false;                          // blocks are used in place, if the fabric can
   };
-  /// By join: empty if its build side is multicast, else why it is READ. Fails only if a memory server with
-  /// some of the blocks does not answer: a READ would only wait for it again.
+  /// Starts the streams of a query. Returns for each join the reason why its build side is READ, or an empty
+  /// text if it is multicast. Fails only if a memory server with some of the blocks does not answer: a READ
+  /// would only wait for it again.
   absl::StatusOr<std::vector<std::string>> Start(const Query& query, Choice mode);
   /// The streams for the compute server with number `member` in Query::partitions.
   proto::MulticastStreams StreamsFor(uint32_t member) const;

@@ -14,11 +14,11 @@ class PreparedStatements {
  public:
   static constexpr size_t kMost = 1'024;
 
-  /// 42P05: the name is taken; 54000: there are too many.
+  /// Adds a statement under its name. 42P05: the name is taken; 54000: there are too many.
   absl::Status Add(const sql::PrepareStatement& statement);
-  /// 26000: there is none. Valid until it is removed.
+  /// Finds the statement that EXECUTE names; valid until it is removed. 26000: there is none.
   absl::StatusOr<const sql::PrepareStatement*> Find(const sql::ExecuteStatement& statement) const;
-  /// Empty: all.
+  /// Removes the statement of this name, or all if it is empty. 26000: there is none of this name.
   absl::Status Remove(const std::string& name);
 
  private:

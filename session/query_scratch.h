@@ -32,7 +32,7 @@ class QueryScratch {
 
   /// Returns the allocation, for AttemptRequest::scratch. 0: there is none, or the session has no lease.
   uint64_t Open();
-  /// Why the last Open returned none: the catalog's error.
+  /// The catalog's error that made the last Open return 0; OK if there was none.
   const absl::Status& why_none() const { return why_none_; }
   /// Notes that attempts may have written to it.
   void Use() { used_ = true; }

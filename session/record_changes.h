@@ -34,9 +34,9 @@ class RecordChanges {
       : access_(access), finder_(finder), cancelled_(cancelled), run_query_(std::move(run_query)) {}
 
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement);
-  /// Changes the rows from `next`, each with a value for each of the statement's columns, until it returns
-  /// none.
+  /// Returns a row, with a value for each of the statement's columns; nullopt: there are no more.
   using NextRow = std::function<absl::StatusOr<std::optional<std::vector<Value>>>()>;
+  /// Inserts the rows of `next`.
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement, const NextRow& next);
   absl::StatusOr<ResultSet> Update(const sql::UpdateStatement& statement);
   absl::StatusOr<ResultSet> Delete(const sql::DeleteStatement& statement);

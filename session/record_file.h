@@ -29,12 +29,12 @@ class RecordFileWriter {
   static absl::StatusOr<std::unique_ptr<RecordFileWriter>> Create(const std::string& path);
   ~RecordFileWriter();
 
-  /// RESOURCE_EXHAUSTED: the disk is full.
+  /// Appends a section. RESOURCE_EXHAUSTED: the disk is full.
   absl::Status Add(RecordSection kind, std::string_view bytes);
-  /// Durable once it returned.
+  /// Completes the file and gives it its name. The file is durable once this has returned OK.
   absl::Status Finish();
   uint64_t bytes() const { return bytes_; }
-  /// XXH3 of all sections' checksums so far: a file with another one is another file.
+  /// XXH3 of all sections' checksums so far; identifies the file's contents.
   uint64_t checksum() const { return checksum_; }
 
  private:

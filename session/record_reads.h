@@ -17,7 +17,8 @@
 
 namespace nam::session {
 
-/// What compute servers read of a query's record tables, at the snapshot of the transaction under way:
+/// Determines the rows of a query's record tables that compute servers read, at the snapshot of the open
+/// transaction:
 ///
 ///     access path                        compute servers read
 ///     keys, ranges of an index,          the rows that the session has found by it, as part of the plan

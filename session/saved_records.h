@@ -31,9 +31,9 @@ struct SavedRecords {
 };
 
 struct SaveOptions {
-  /// Commits behind the snapshot are not saved, and need not be.
+  /// Allows commits after the snapshot, which are not saved.
   bool others_go_on = false;
-  /// Hears of progress, about once a megabyte.
+  /// Called with the progress, about once a megabyte; may be empty.
   std::function<void(uint64_t rows, uint64_t bytes)> progress = {};
 };
 
@@ -47,10 +47,10 @@ absl::StatusOr<SavedRecords> SaveRecords(catalog::Attachment& attachment, Record
 absl::StatusOr<SavedRecords> LoadRecords(catalog::Attachment& attachment, RecordAccess& access,
                                          const std::string& path);
 
-/// Reads the file to its end; what is known of it without its tables. DATA_LOSS: it is damaged.
+/// Checks the whole file. Returns only its bytes and checksum. DATA_LOSS: it is damaged.
 absl::StatusOr<SavedRecords> CheckSavedRecords(const std::string& path);
 
-/// Writes it again as that of a cluster on another store, which may load it.
+/// Copies the file for a cluster on another store, which may then load it.
 absl::Status CopySavedRecords(const std::string& from, const std::string& to, uint64_t store,
                               const std::string& cluster);
 

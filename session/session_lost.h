@@ -9,13 +9,14 @@ namespace nam::session {
 /// 08006. The text of `error`, which names lost members and connections, goes to the log.
 absl::Status SessionLost(const absl::Status& error, bool in_transaction);
 
-/// What the next statement reports if a transaction was open when the membership ended.
+/// The error of the next statement if a transaction was open when the membership ended.
 absl::Status TransactionLost();
 
-/// The membership is over, and no other one was to be had, for the reason `joined`.
+/// The error of a statement whose client has lost its membership and cannot join again, for the reason
+/// `joined`.
 absl::Status SessionNotReopened(const absl::Status& joined);
 
-/// Whether a statement may have failed thus because its membership was over.
+/// Whether the end of its membership may be the cause of a statement's error.
 bool MayComeOfLoss(const absl::Status& error);
 
 }  // namespace nam::session

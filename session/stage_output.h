@@ -22,8 +22,8 @@ struct StageOutput {
   std::function<absl::Status(uint64_t bytes)> room;
   /// Takes an accepted attempt's pages in scratch memory. Empty: attempts leave none there.
   std::function<absl::Status(proto::Directory directory)> parts;
-  /// Where rows go that servers write into a table themselves; null: they come here. Then `add` and `parts`
-  /// are not called, and nothing comes in windows.
+  /// The table that servers write the rows into themselves; null: the rows come here. With a table, `add` and
+  /// `parts` are not called, and nothing comes in windows.
   LoadedRows* table = nullptr;
   /// An attempt's rows may come in windows of so many bytes, before it has ended; 0: they must not.
   uint64_t window_bytes = 0;

@@ -12,7 +12,8 @@ inline bool IsRollback(const sql::Statement& statement) {
   return ends != nullptr && ends->kind == sql::TransactionStatement::Kind::kRollback;
 }
 
-/// Whether it removes these tables, so that it may run without them.
+/// Whether the statement needs the memory servers of its tables. False for statements that remove tables, or
+/// that touch no rows: they run without these servers.
 inline bool NeedsTables(const sql::Statement& statement) {
   return !std::holds_alternative<sql::DropTableStatement>(statement) &&
          !std::holds_alternative<sql::DropIndexStatement>(statement) &&

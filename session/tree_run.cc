@@ -187,9 +187,9 @@ absl::Status TreeRun::OrWithoutScratch(const absl::Status& error) const {
   const std::optional<SqlError> of_catalog = SqlErrorOf(WithSqlState(why_none));
   const bool exhausted = of_catalog.has_value() && of_catalog->sqlstate.starts_with("53");
   return ToStatus(
-      {.message = absl::StrCat("there is no scratch memory for what exceeds the memory of the query: ",
+      {.message = absl::StrCat("the query exceeds its memory, and there is no scratch memory for the rest: ",
                                std::string(why_none.message())),
-       .hint = absl::StrCat("without it: ", sql_error->message),
+       .hint = absl::StrCat("without scratch memory: ", sql_error->message),
        .sqlstate = exhausted ? of_catalog->sqlstate : sql_error->sqlstate});
 }
 

@@ -62,12 +62,13 @@ class TreeRun {
   static absl::StatusOr<std::unique_ptr<TreeRun>> Make(const Options& options, plan::logical::Query query);
   TreeRun(const Options& options, Start start) : options_(options), current_(std::move(start)) {}
 
-  /// Before it runs.
+  /// The start of the run; called before it runs.
   const Start& start() const { return current_; }
 
-  /// The rows go to the receiver.
+  /// Runs the query, and passes its rows to the receiver.
   absl::StatusOr<ResultSet> Run(RowReceiver& receiver);
-  /// Makes the rows a table's. Servers write those that the session has nothing to do with, if they are many.
+  /// Runs the query, and makes its rows the table's. If they are many, servers write those that need no work
+  /// of the session.
   absl::StatusOr<ResultSet> RunInto(LoadedRows& table);
   /// The lines of EXPLAIN, or its JSON document; with `analyze` it runs first, and they describe the run.
   absl::StatusOr<std::vector<std::string>> Explain(bool analyze, bool json);

@@ -46,10 +46,10 @@ class ChangeScope {
   ExpressionBuilder& builder() { return select_.builder(); }
   /// The first error in computing a constant of the statement.
   const absl::Status& folding() const { return context_.folding; }
-  /// Without a tree: the conditions.
+  /// Returns the conditions of a statement without a tree.
   std::vector<plan::Expr> TakeConditions() { return std::move(conditions_); }
-  /// With one: all columns of the target, the values, then the columns of other tables that `returning`
-  /// names, which become those of table 1.
+  /// Returns the tree of a statement with one. Its columns are all columns of the target, the values, then
+  /// the columns of other tables that `returning` names, which become those of table 1.
   ChangeSource TakeSource(std::vector<plan::Expr> values, std::vector<OutputColumn>& returning);
 
  private:

@@ -8,7 +8,7 @@
 
 namespace nam::sql {
 
-/// 23514 if one of them is false for the row.
+/// Checks a row. 23514 if one of the checks is false for it.
 absl::Status Check(const proto::Table& table, const std::vector<BoundCheck>& checks,
                    const std::vector<Value>& row);
 
@@ -31,7 +31,7 @@ inline plan::Resolver RowResolver(const std::vector<Value>& row) {
 /// that it is read.
 plan::Expr RandomUuid(int position);
 bool AsksRandomUuid(const plan::Expr& expr);
-/// For values without a row, which name no other column.
+/// Resolves RandomUuid() in values without a row, which name no other column.
 plan::Resolver ValueResolver();
 
 }  // namespace nam::sql

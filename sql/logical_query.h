@@ -16,7 +16,7 @@
 /// Queries inside a statement: WITH, set operations, VALUES, and plain selects (sql/logical_select.h).
 namespace nam::sql {
 
-/// What is written in place of a `*`.
+/// The column names to write in place of a `*`.
 struct WrittenStar {
   int end = -1;  // of the star's words
   std::string columns;

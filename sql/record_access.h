@@ -16,7 +16,7 @@ struct KeyRange {
   bool operator==(const KeyRange&) const = default;
 };
 
-/// How to find the rows of one record table that meet a WHERE.
+/// A path that leads to all rows of one record table that meet a WHERE.
 struct AccessPath {
   static constexpr int kPrimaryKey = -1;
 
@@ -39,7 +39,7 @@ struct AccessWishes {
   uint64_t snapshot = ~uint64_t{0};
   /// A wish for ascending order by these columns, the most significant first. Empty: any order.
   std::vector<uint32_t> order;
-  /// With more combinations of points a range with a filter is as good.
+  /// The most combinations of key values to look up one by one. Beyond it a range with a filter is as good.
   size_t most_points = 1024;
 };
 

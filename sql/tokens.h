@@ -37,8 +37,9 @@ struct ScanResult {
 };
 ScanResult Scan(const std::string& text);
 
-/// How many of these tokens may make one branch of the statement's tree, each a level of it: those outside of
-/// rows of VALUES, and those of its longest row. The rows lie beside each other.
+/// Returns an upper bound of the depth of the statement's tree, at one level per token that is not flat: the
+/// number of tokens outside of rows of VALUES, plus that of its longest row. Rows are siblings, so only the
+/// longest counts.
 ///
 ///     insert into t (a, b) values (1, -2), (3 + 4, now()) on conflict do nothing
 ///     └────────────────────────────┘       └───────────┘  └───────────────────┘

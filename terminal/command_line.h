@@ -112,7 +112,7 @@ class CommandLine {
   }
   static void AddFormat(CLI::App* command, std::string& format,
                         const std::vector<std::string>& words = {"table", "json", "csv", "markdown"},
-                        const std::string& description = "of the output") {
+                        const std::string& description = "format of the output") {
     AddChoice(command, "--format", format, words, description + " (table)");
   }
   /// All that users see. For manual pages and completion.

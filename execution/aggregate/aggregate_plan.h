@@ -85,7 +85,7 @@ class AggregatePlan {
   /// kGroups: the same aggregates, of kRows, over written rows.
   const AggregatePlan* rows() const { return rows_.get(); }
   bool has_distinct() const { return has_distinct_; }
-  /// Only pairs travel: the partial schema has one slot, which is 0.
+  /// True if only the pairs of distinct aggregates travel: the partial schema has one slot, a constant 0.
   bool only_pairs() const { return only_pairs_; }
 
  private:

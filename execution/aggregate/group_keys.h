@@ -15,7 +15,7 @@
 
 namespace nam::execution {
 
-/// How groups are identified, and where their keys lie.
+/// The form in which groups are identified and their keys kept.
 enum class GroupForm : uint8_t {
   kDirect,  // all keys are one number, small or of a domain, which is an index
   kPacked,  // all keys are one number of 64 bits, which is hashed

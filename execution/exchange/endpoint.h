@@ -156,10 +156,10 @@ class Endpoint {
   virtual std::optional<Message> GetData(uint32_t first, uint32_t end) = 0;
   /// Reuses the message's memory for a receive, and gives its sender credit for it.
   virtual absl::Status Release(const Message& message) = 0;
-  /// The last messages of all senders have been released.
+  /// True once the last messages of all senders have been released.
   virtual bool Ended(uint32_t exchange) const = 0;
-  /// No message is in flight any more. An endpoint that has finished must not be destroyed before: its
-  /// members would miss it. Afterwards it may be, whatever the others still do.
+  /// True if no message of this endpoint is in flight. A finished endpoint must not be destroyed before that:
+  /// other members would miss its messages. Afterwards it may be destroyed, whatever the other members do.
   virtual bool Idle() const = 0;
 
   /// Starts another attempt: drops messages that were not taken, takes back all buffers, and discards

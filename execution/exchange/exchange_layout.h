@@ -21,10 +21,11 @@ struct ExchangeShape {
 };
 /// nullopt if the stage has no exchanges. The plan has passed Check.
 absl::StatusOr<ExchangeShape> ExchangeShapeOf(const plan::PhysicalPlan& plan, uint32_t stage);
-/// The number of an exchange within its stage, in the order of their receivers: later ones are nearer to the
-/// result.
+/// The number of an exchange of rows within its stage. Exchanges are numbered in the order of their
+/// receivers: later ones are nearer to the result.
 uint32_t ExchangeNumber(const plan::PhysicalPlan& plan, uint32_t stage, uint32_t exchange);
-/// … and of the filters that this sending pipeline asks: after those of rows.
+/// The number of the exchange for the Bloom filters that pipeline `sender` asks. The numbers follow those of
+/// exchanges of rows.
 uint32_t FilterExchangeNumber(const plan::PhysicalPlan& plan, uint32_t stage, uint32_t sender);
 
 }  // namespace nam::execution

@@ -33,9 +33,9 @@ class ExchangeSource final : public Source {
   uint32_t exchange() const { return exchange_; }
   // Over tasks that have ended:
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
-  /// Of messages from other members, with headers.
+  /// The bytes of messages from other members, with headers.
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  /// From first calls to ends, including downstream work.
+  /// The sum over tasks of the time from the first call to the end, including downstream work.
   int64_t total_ns() const { return total_ns_.load(std::memory_order_relaxed); }
 
  private:

@@ -31,7 +31,7 @@ class Frame {
   Frame& operator=(Frame&&) noexcept;
   ~Frame();
 
-  /// Why Evaluate failed. OK before.
+  /// The error with which Evaluate failed; OK until then.
   const absl::Status& error() const { return error_; }
   /// Keeps the first error: for callers that find one in the result of Evaluate.
   void Fail(absl::Status error) {

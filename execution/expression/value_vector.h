@@ -9,7 +9,7 @@ namespace nam::execution {
 
 static_assert(ValueColumn::kNoTruth == kUnknown);
 
-/// A vector for those who know no chunks. Both point to the register's memory.
+/// Views a vector as a ValueColumn, for code without chunks. Both point to the register's memory.
 inline ValueColumn ValueColumnOf(const Vector& values, const Type& type) {
   ValueColumn column{.type = type, .physical = values.physical, .nulls = values.nulls};
   switch (values.physical) {

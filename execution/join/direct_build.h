@@ -13,8 +13,8 @@
 namespace nam::execution {
 
 /// Builds a unique DirectTable while chunks arrive: keys set bits, and payload codes go to the keys'
-/// positions. Nothing is left to combine. A duplicate key, or one outside of the domain, is DATA_LOSS: the
-/// loader has said otherwise.
+/// positions. Nothing is left to combine. A duplicate key, or one outside of the domain, is DATA_LOSS: it
+/// contradicts the loader's statistics.
 class DirectBuild : public BuildSide {
  public:
   struct Options {

@@ -64,9 +64,9 @@ class RowBuild : public BuildSide {
   const DirectTable* direct() const { return direct_.get(); }
   const HashTable* hash() const { return hash_.get(); }
   const DomainTable* domain() const { return domain_.has_value() ? &*domain_ : nullptr; }
-  /// nullptr: it has none.
+  /// The Bloom filter of the keys; nullptr if there is none.
   const BloomFilter* filter() const { return filter_.has_value() ? &*filter_ : nullptr; }
-  /// Of key i, if it is a field with a dictionary.
+  /// The text keys of key i; nullptr unless it is a field with a dictionary.
   const TextKeys* texts(size_t i) const { return texts_[i].get(); }
   Column PayloadOf(size_t i, const uint32_t* rows) const override {
     return rows_->ColumnOf(options_.keys + i, rows);
@@ -80,7 +80,7 @@ class RowBuild : public BuildSide {
     const uint32_t bit = uint32_t{1} << row % 32;
     if ((word.load(std::memory_order_relaxed) & bit) == 0) word.fetch_or(bit, std::memory_order_relaxed);
   }
-  /// After all probes, and a barrier.
+  /// Whether the row has found a partner. Called after all probes and a barrier.
   bool Matched(uint32_t row) const { return (matched_[row / 32] >> row % 32 & 1) != 0; }
 
  private:

@@ -33,9 +33,10 @@ class PartedGroups final : public Sink {
   static constexpr uint32_t kFewGroups = 16'384;
   /// The most groups of a task's table.
   static constexpr uint32_t kTableGroups = 131'072;
-  /// The size at which a table knows whether it reduces rows …
+  /// The number of groups at which a task decides whether its table reduces rows.
   static constexpr uint32_t kSampleGroups = 16'384;
-  /// … and if not, how many rows are written unaggregated before it tries again.
+  /// The number of rows that a task writes unaggregated, after its table did not reduce rows, before it tries
+  /// a table again.
   static constexpr uint64_t kRowsWithoutTable = uint64_t{1} << 20;
 
   struct Options {

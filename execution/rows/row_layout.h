@@ -91,7 +91,7 @@ class RowLayout {
   absl::Status CheckPage(std::span<const std::byte> page, uint64_t attempt) const;
 
   bool IsNull(const std::byte* row, size_t i) const { return fields_[i].IsNull(row); }
-  /// For a field that is not NULL, in a page that was checked or written here. Looks codes up.
+  /// The number in a field that is not NULL, of a page that was checked or written here. Decodes codes.
   __int128 Number(const std::byte* row, size_t i) const;
   std::string_view Text(const std::byte* page, const std::byte* row, size_t i) const;
 

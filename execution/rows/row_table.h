@@ -48,9 +48,9 @@ class RowTable {
   Column ColumnOf(size_t field, const uint32_t* rows) const;
 
   const RowLayout& layout() const { return layout_; }
-  /// Any thread; but the pages are complete only after the barrier.
+  /// The number of pages taken. Any thread; the pages are complete only after the barrier.
   uint32_t pages() const { return pages_.load(std::memory_order_acquire); }
-  /// Over all pages, as in their headers. After the barrier.
+  /// The number of rows over all pages, by their headers. Called after the barrier.
   uint64_t rows() const;
 
  private:

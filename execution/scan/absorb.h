@@ -48,8 +48,8 @@ struct AbsorbedPipeline {
 AbsorbedPipeline Absorb(const plan::Pipeline& pipeline, std::span<const uint8_t> direct,
                         std::span<const uint8_t> plain = {});
 
-/// How the keys in column `key` of `scanned` are looked up in `table`, whose partitions are those that
-/// partitions of `scanned` need by its partition key `co_partitioned_key`; -1: all are there.
+/// Describes the look-up in `table` of the keys in column `key` of `scanned`. `table` has the partitions that
+/// partitions of `scanned` need by its partition key `co_partitioned_key`; -1: it has all of them.
 KeyLookup LookupOf(const DirectTable& table, uint32_t slot, uint32_t key, int32_t co_partitioned_key,
                    const proto::Table& scanned);
 

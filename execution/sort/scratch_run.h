@@ -46,7 +46,7 @@ proto::Directory DirectoryOf(std::span<const ScratchRun> runs, uint64_t attempt,
 /// DATA_LOSS unless a directory from elsewhere describes runs of this layout: see CheckDirectory.
 absl::StatusOr<std::vector<ScratchRun>> RunsOf(const proto::Directory& directory, const RowLayout& layout);
 
-/// Where a task writes runs, one writer at a time; no space: there is no scratch memory.
+/// The place into which a task writes runs, one writer at a time. Null space: there is no scratch memory.
 struct RunPlace {
   storage::ScratchSpace* space = nullptr;
   storage::Channel* channel = nullptr;
@@ -56,8 +56,8 @@ using FindRunPlace = std::function<absl::StatusOr<RunPlace>(TaskContext& context
 /// Opens a channel for merges, with a buffer of at least so many bytes.
 using OpenChannel = std::function<absl::StatusOr<std::unique_ptr<storage::Channel>>(uint64_t buffer_bytes)>;
 
-/// Scratch memory for sorts of the session, opened when one needs it. Several take in rows by turns, and
-/// share one place: a writer has it until it ends, and none lives from one chunk to the next.
+/// Scratch memory for sorts of the session, opened when one needs it. Several sorts take in rows by turns and
+/// share one place. A writer has it to itself until it ends, and ends before the next chunk.
 struct SortScratch {
   FindRunPlace place;  // empty: there is none
   OpenChannel channel;
