@@ -145,7 +145,7 @@ class Checkout final : public Command {
   std::vector<Option> Options() override {
     SimulatedCheckoutOptions& world = options_.world;
     return {Option::OneOf("--fabric", &options_.fabric, {"shm", "tcp", "verbs", "sim"},
-                          "that the cluster uses; sim: a figure in virtual time"),
+                          "transport of the cluster; sim: a figure in virtual time"),
             {"--memory-servers", &options_.memory_servers, "number of memory servers"},
             Option::Within("--clients", &options_.clients, 1, 2'000,
                            "threads per contender (2); sim: all of these (1,2,5,10,20,…,140)"),
@@ -154,7 +154,7 @@ class Checkout final : public Command {
             {"--products", &world.checkout.products, "products to buy from; 0: 1,000,000, in sim 200,000"},
             {"--product-bytes", &world.checkout.product_bytes, "size of a product's row"},
             {"--zipf", &world.checkout.zipf_theta, "skew of the products' popularity, below 1; 0: uniform"},
-            {"--seed", &world.seed, "other purchases of the same kind"},
+            {"--seed", &world.seed, "seed of the purchases"},
             {"--generation", &options_.generation, "sim: fdr, edr, hdr, ndr, or a model's file"},
             Option::OneOf("--protocols", &options_.protocols, {kRsi, kTwoPhaseSend, kTwoPhaseTcp},
                           "sim: any of rsi,2pc-send,2pc-tcp (all)"),

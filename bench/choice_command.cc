@@ -39,7 +39,7 @@ class Choice final : public Command {
   std::vector<Option> Options() override {
     return {
         Option::Within("--points", &points_wanted_, 1, 10'000, "number of random joins"),
-        {"--seed", &seed_, "other points, and other data"},
+        {"--seed", &seed_, "seed of the points and the data"},
         {"--tuples-min", &tuples_min_, "minimum per relation: 64K, 1M or 1000"},
         {"--tuples-max", &tuples_max_, "maximum per relation"},
         Option::OneOf("--fabrics", &fabrics_, {"shm", "tcp", "verbs"},

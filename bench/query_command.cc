@@ -27,10 +27,10 @@ class QueryBench final : public Command {
 
   std::vector<Option> Options() override {
     std::vector<Option> options = {
-        {"--scale-factor", &scale_factor_, "1 is six million rows of the largest table"},
-        {"--seed", &seed_, "other data of the same size"},
+        {"--scale-factor", &scale_factor_, "size of the data: 1 is six million rows of the largest table"},
+        {"--seed", &seed_, "seed of the data; changes their values, not their size"},
         {"--queries", &query_ids_, "only these: Q1.1,Q2.3"},
-        Option::OneOf("--fabric", &fabric_, {"shm", "tcp", "verbs"}, "that the cluster uses"),
+        Option::OneOf("--fabric", &fabric_, {"shm", "tcp", "verbs"}, "transport of the cluster"),
         {"--memory-servers", &memory_servers_, "number of memory servers"},
         {"--compute-servers", &compute_servers_, "number of compute servers"},
         Option::Within("--threads", &threads_, 0, kThreadsMax, "total per contender; 0: one per processor"),

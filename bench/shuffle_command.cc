@@ -116,7 +116,7 @@ class Shuffle final : public Command {
   std::vector<Option> Options() override {
     ShuffleBench::Options& bench = options_;
     return {
-        Option::OneOf("--fabric", &fabric_, {"shm", "tcp", "verbs", "sim"}, "that the cluster uses"),
+        Option::OneOf("--fabric", &fabric_, {"shm", "tcp", "verbs", "sim"}, "transport of the cluster"),
         Option::Within("--tables", &bench.tables, 2, 4, "numbers of joined tables: 2, 3, 4 (all)"),
         Option::Within("--memory-servers", &memory_servers_, 0, kServersMost,
                        "number of memory servers; 0: 2, in sim 8"),
@@ -124,8 +124,8 @@ class Shuffle final : public Command {
                        "per contender; 0: 2, in sim 8"),
         Option::Within("--threads", &bench.threads, 0, kThreadsMost,
                        "per compute server; 0: processors shared out, in sim 10"),
-        {"--scale-factor", &bench.scale_factor, "1 is six million lineorder rows"},
-        {"--seed", &bench.seed, "other data of the same size"},
+        {"--scale-factor", &bench.scale_factor, "size of the data: 1 is six million lineorder rows"},
+        {"--seed", &bench.seed, "seed of the data; changes their values, not their size"},
         Option::Within("--fan-out", &bench.fan_out, 0, 32,
                        "parts per join key; 0: 8, or 16 for more than 8 compute servers"),
         Option::Within("--batch-bytes", Option::Bytes{&batch_bytes_}, 1024, fabric::kMaxSendBytes,

@@ -22,12 +22,12 @@ struct JoinOrder {
   double cost_ns = 0;  // estimate for one thread; to compare orders by
 };
 
-/// Returns the order with the least estimated cost. `tables` have rows and selectivities. Orders are
-/// left-deep: one pipeline, in which every other table is a build side (docs/design/join-order.md). Compares
-/// all orders up to 8 build sides; beyond that each step takes the table that leaves fewest rows. Streams the
-/// largest table unless another one, at least a quarter as large, costs a fifth less. Between equal costs the
-/// order of FROM decides, so that the same statistics give the same plan. INTERNAL for tables that are not
-/// connected.
+/// Returns the order with the fewest estimated rows between the joins. `tables` have rows and selectivities.
+/// Orders are left-deep: one pipeline, in which every other table is a build side
+/// (docs/design/join-order.md). Compares all orders up to 8 build sides; beyond that each step takes the
+/// table that leaves fewest rows. Streams the largest table unless another one, at least a quarter as large,
+/// costs a fifth less. Between equal orders that of FROM decides, so that the same statistics give the same
+/// plan. INTERNAL for tables that are not connected.
 absl::StatusOr<JoinOrder> ChooseJoinOrder(const StarQuery& query, const std::vector<Plan::Table>& tables);
 
 }  // namespace nam::optimizer
