@@ -135,7 +135,7 @@ class Backup {
 
   absl::Status SaveRecordTables() {
     const std::unique_ptr<session::RecordAccess> engine = session::MakeRecordEngine(attachment_);
-    session::SaveOptions options{.others_go_on = true};
+    session::SaveOptions options{.allow_later_commits = true};
     if (options_.progress) {
       options.progress = [this](uint64_t, uint64_t bytes) {
         options_.progress("saving record tables", bytes, 0);

@@ -167,7 +167,7 @@ class Service {
   absl::Status CheckAppended(const LoadRecord& load, const proto::Table& table,
                              const proto::CommitExtendRequest& request) const;
   /// The table's allocations that are loads in progress.
-  std::vector<uint64_t> LoadsOf(const proto::Table& table) const;
+  std::vector<uint64_t> LoadsInProgressOf(const proto::Table& table) const;
   absl::Status CheckStateLost() const;
   absl::StatusOr<proto::Table> Extended(const LoadRecord& load,
                                         const proto::CommitExtendRequest& request) const;
@@ -224,11 +224,11 @@ class Service {
   void BuryAtAddress(const std::string& control_address);
   void NoteSuspicion(MemberState& member);
   std::vector<LostBlocks> BlocksAt(const proto::Member& server) const;
-  size_t LoadsOf(uint32_t member) const;
+  size_t CountLoadsOf(uint32_t member) const;
   std::string EndText(const MemberState& member, const std::string& why) const;
   void ForgetDeadServers(Mutation& mutation) const;
   void Expire();
-  void MakeUpForStandstill();
+  void ExtendLeasesAfterStall();
 
   // service_epochs.cc
   absl::Status BeginEpoch();

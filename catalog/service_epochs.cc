@@ -75,7 +75,7 @@ void Service::AwaitMembers(bool existing) {
 }
 
 void Service::EndAwaiting() {
-  MakeUpForStandstill();
+  ExtendLeasesAfterStall();
   const int64_t now_ns = clock_.NowNs();
   if (now_ns >= await_until_ns_ || (unheard_.empty() && now_ns >= await_from_ns_)) awaiting_ = false;
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -54,7 +55,7 @@ absl::Status Service::CheckNewGroups(const LoadRecord& load, const proto::Table&
                       last.value_or(0), load.allocation.value()));
 }
 
-std::vector<uint64_t> Service::LoadsOf(const proto::Table& table) const {
+std::vector<uint64_t> Service::LoadsInProgressOf(const proto::Table& table) const {
   std::vector<uint64_t> loads;
   for (const uint64_t allocation : AllocationsOf(table)) {
     if (loads_.contains(allocation)) loads.push_back(allocation);
@@ -142,7 +143,7 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
   mutation.put_tables.back().set_creation(table.allocation());
   CountUsage(mutation.put_tables.back());
   NAM_RETURN_IF_ERROR(CheckServers(table, ServersOf(mutation.put_tables.back())));
-  mutation.delete_loads = LoadsOf(table);
+  mutation.delete_loads = LoadsInProgressOf(table);
   if (existing != tables_.end()) {
     NAM_RETURN_IF_ERROR(CheckNotReferenced(*existing->second.table));
     RemoveReferences(*existing->second.table, mutation);
@@ -301,7 +302,7 @@ absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::Comm
     NAM_RETURN_IF_ERROR(Retire(request.replaced(), mutation.version, table));
     former = tables_.at(table.name()).table;
   }
-  mutation.delete_loads = LoadsOf(table);
+  mutation.delete_loads = LoadsInProgressOf(table);
   mutation.put_tables.push_back(std::move(table));
   NAM_RETURN_IF_ERROR(Apply(mutation));
   if (former != nullptr) KeepFormer(std::move(former), mutation.version);

@@ -103,12 +103,12 @@ void Service::ForgetDeadServers(Mutation& mutation) const {
 
 void Service::Pulse() {
   const std::lock_guard lock(mutex_);
-  MakeUpForStandstill();
+  ExtendLeasesAfterStall();
   pulse_ns_ = clock_.NowNs();
 }
 
 // Renewals may have waited unheard since the last pulse.
-void Service::MakeUpForStandstill() {
+void Service::ExtendLeasesAfterStall() {
   if (pulse_ns_ == 0) return;
   const int64_t now_ns = clock_.NowNs(), missing_ns = now_ns - pulse_ns_;
   if (missing_ns < int64_t{lease_ms_} * 1'000'000 / kStandstillPartOfLease) return;
@@ -123,7 +123,7 @@ void Service::MakeUpForStandstill() {
 
 // If the store cannot write now, the next call retries; until then Living() excludes the dead.
 void Service::Expire() {
-  MakeUpForStandstill();
+  ExtendLeasesAfterStall();
   Mutation mutation = NewMutation();
   std::vector<std::string> ends;
   for (auto& [id, state] : members_) {

@@ -31,7 +31,7 @@ std::vector<LostBlocks> Service::BlocksAt(const proto::Member& server) const {
   return blocks;
 }
 
-size_t Service::LoadsOf(uint32_t member) const {
+size_t Service::CountLoadsOf(uint32_t member) const {
   size_t loads = 0;
   for (const auto& [allocation, load] : loads_) loads += load.owner.value() == member ? 1 : 0;
   return loads;
@@ -51,7 +51,7 @@ std::string Service::EndText(const MemberState& member, const std::string& why) 
     return absl::StrCat(NameOf(member.member), " is buried: ", why, "; ",
                         lost.empty() ? "no table has lost anything" : "lost: " + TextOf(lost));
   }
-  const size_t loads = LoadsOf(id);
+  const size_t loads = CountLoadsOf(id);
   return absl::StrCat(NameOf(member.member), " is gone: ", why,
                       loads == 0 ? std::string() : absl::StrFormat("; %d of its loads are given up", loads));
 }

@@ -234,7 +234,7 @@ absl::StatusOr<proto::OpenExchangesReply> ComputeServerImpl::OpenEnds(
   AttemptQueue::Needs needs = NeedsOf(request.settings(), request.whole_memory(), /*windows=*/false);
   needs.memory_bytes += std::min(registered, UINT64_MAX - needs.memory_bytes);
   NAM_ASSIGN_OR_RETURN(AttemptQueue::Beginning begun,
-                       queue_.Begin(call, needs, [this] { open_.EndStanding(options_.stand_still_us); }));
+                       queue_.Begin(call, needs, [this] { open_.EndStanding(options_.standing_us_max); }));
   if (!begun.place->Keep(registered)) {
     return UserError(
         sqlstate::kOutOfMemory,
@@ -376,7 +376,7 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
   inputs.records = &records_;
   inputs.window_bytes = request.window_bytes();
   inputs.attempt = request.attempt();
-  inputs.few_by_parts = options_.few_by_parts;
+  inputs.always_by_parts = options_.always_by_parts;
   if (request.has_exchanges()) {
     inputs.member = request.exchanges().self();
     inputs.members = static_cast<uint32_t>(request.exchanges().members_size());
@@ -419,7 +419,7 @@ absl::StatusOr<OpenExchanges::Ends> ComputeServerImpl::Begin(const catalog::Inco
   const AttemptQueue::Needs needs =
       NeedsOf(request.settings(), request.whole_memory(), request.window_bytes() > 0);
   NAM_ASSIGN_OR_RETURN(AttemptQueue::Beginning begun,
-                       queue_.Begin(call, needs, [this] { open_.EndStanding(options_.stand_still_us); }));
+                       queue_.Begin(call, needs, [this] { open_.EndStanding(options_.standing_us_max); }));
   return OpenExchanges::Ends{std::move(begun), {}};
 }
 

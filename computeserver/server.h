@@ -33,9 +33,9 @@ struct ComputeServerOptions {
   size_t running_max = 32;
   size_t waiting_max = 64;
   /// For tests: where a plan has parts, groups always go by them.
-  bool few_by_parts = false;
+  bool always_by_parts = false;
   /// The time in microseconds for which an unread result may hold resources that other attempts wait for.
-  int64_t stand_still_us = 30'000'000;
+  int64_t standing_us_max = 30'000'000;
   /// Runs once, on a thread of the server, when the cluster has given it up.
   std::function<void(absl::Status)> on_lost;
 };

@@ -218,7 +218,7 @@ absl::Status PipelinePreparation::MakePartedGroups(const plan::AggregateSink& si
   if (!plan::GoesByParts(sink)) return NotRun("such groups by parts");
   if (inputs.scratch == nullptr) return NoScratch();
   PartedGroups::Options options{.parts = sink.parts, .attempt = inputs.attempt, .threads = inputs.threads};
-  if (inputs.few_by_parts) options.few_groups = 0;
+  if (inputs.always_by_parts) options.few_groups = 0;
   out_.parted_groups =
       std::make_unique<PartedGroups>(*out_.aggregate_plan, options, *inputs.scratch, stage_.result_budget_);
   return absl::OkStatus();

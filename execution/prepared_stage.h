@@ -74,7 +74,7 @@ struct StageInputs {
   /// The scratch memory that this attempt writes by parts; null: none.
   std::shared_ptr<storage::ScratchSpace> scratch;
   std::vector<proto::Directory> directories;  // of attempts of earlier stages
-  bool few_by_parts = false;                  // for tests: groups go by parts however few they are
+  bool always_by_parts = false;               // for tests: groups go by parts however few they are
   SortScratch sort_scratch;                   // for a stage of the session: where its sorts write runs
   ClientSink client_sink;                     // for a stage of the session: the sink of its last pipeline
   /// For an attempt: the table that the claimed pipeline's rows are written into, instead of a result.

@@ -114,7 +114,7 @@ inline void StreamToShared(std::byte* shared, const std::byte* from, size_t byte
 }
 
 /// True if StreamToShared is applicable and pays off.
-inline bool Streams(const std::byte* shared, const std::byte* from, size_t bytes) {
+inline bool CanStream(const std::byte* shared, const std::byte* from, size_t bytes) {
   constexpr size_t kLineBytes = 64;
   const auto bits = reinterpret_cast<uintptr_t>(shared) | reinterpret_cast<uintptr_t>(from) | bytes;
   return bytes >= kLeastStreamedBytes && bits % kLineBytes == 0;

@@ -67,11 +67,11 @@ class Loader final : public TableLoader {
   ~Loader() override;
 
   absl::Status Append(const ColumnBatch& rows) override { return own_.Append(rows); }
-  absl::StatusOr<AllocationId> BeginBeside() override;
+  absl::StatusOr<AllocationId> BeginExtraAllocation() override;
   void Take(AllocationId allocation, WrittenGroups written) override {
     taken_.emplace_back(allocation, std::move(written));
   }
-  void AbortBeside(AllocationId allocation) override;
+  void AbortExtraAllocation(AllocationId allocation) override;
   void DropTaken() override;
   absl::StatusOr<proto::Table> Commit() override;
   absl::StatusOr<proto::Table> WriteOnly() override { return own_.Write(); }
@@ -110,20 +110,20 @@ Loader::~Loader() {
   if (own) own_.ReleaseAll();
 }
 
-absl::StatusOr<AllocationId> Loader::BeginBeside() {
+absl::StatusOr<AllocationId> Loader::BeginExtraAllocation() {
   NAM_ASSIGN_OR_RETURN(const AllocationId allocation, BeginAllocation(attachment_, table_, options_));
   under_way_.insert(allocation);
   return allocation;
 }
 
-void Loader::AbortBeside(AllocationId allocation) {
+void Loader::AbortExtraAllocation(AllocationId allocation) {
   const Interruption none(nullptr);
   // Without an answer it is aborted at the end.
   if (attachment_.catalog().AbortLoad(allocation).ok()) under_way_.erase(allocation);
 }
 
 void Loader::DropTaken() {
-  for (const auto& [allocation, written] : std::exchange(taken_, {})) AbortBeside(allocation);
+  for (const auto& [allocation, written] : std::exchange(taken_, {})) AbortExtraAllocation(allocation);
 }
 
 absl::StatusOr<proto::Table> Loader::Commit() {

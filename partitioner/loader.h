@@ -59,11 +59,11 @@ class TableLoader {
   /// Begins a further allocation of the load, for groups of these rows that other processes write
   /// (partitioner/group_writer.h). It ends with the loader, unless Commit takes it. No Interruption ends the
   /// calls that begin or end an allocation: a load whose id got lost lasts as long as the lease.
-  virtual absl::StatusOr<AllocationId> BeginBeside() = 0;
+  virtual absl::StatusOr<AllocationId> BeginExtraAllocation() = 0;
   /// Makes the groups that such a process has written a part of the load.
   virtual void Take(AllocationId allocation, WrittenGroups written) = 0;
-  /// Ends an allocation of BeginBeside whose groups do not count; its memory is free again.
-  virtual void AbortBeside(AllocationId allocation) = 0;
+  /// Ends an allocation of BeginExtraAllocation whose groups do not count; its memory is free again.
+  virtual void AbortExtraAllocation(AllocationId allocation) = 0;
   /// Aborts every allocation that was taken.
   virtual void DropTaken() = 0;
   /// Encodes, allocates, writes every block and commits the table to the catalog, with the groups taken;

@@ -352,8 +352,8 @@ absl::StatusOr<uint64_t> ColumnarTables::LoadFiles(const sql::CopyStatement& sta
   return filled.rows;
 }
 
-absl::StatusOr<ColumnarTables::Loaded> ColumnarTables::LoadAlone(const sql::CopyStatement& files,
-                                                                 const Report& report) {
+absl::StatusOr<ColumnarTables::Loaded> ColumnarTables::LoadUncommitted(const sql::CopyStatement& files,
+                                                                       const Report& report) {
   // Nothing is committed, so no table of this name is replaced.
   const partitioner::LoadOptions options{.replace = true, .threads = kThreads};
   ResultSet result;

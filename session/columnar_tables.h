@@ -42,7 +42,7 @@ class ColumnarTables {
     std::unique_ptr<partitioner::TableLoader> loader;
     std::shared_ptr<const proto::Table> table;
   };
-  absl::StatusOr<Loaded> LoadAlone(const sql::CopyStatement& files, const Report& report);
+  absl::StatusOr<Loaded> LoadUncommitted(const sql::CopyStatement& files, const Report& report);
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement, const RunSource& run);
   absl::StatusOr<ResultSet> Truncate(const sql::TruncateStatement& statement);
   /// ALTER TABLE … ADD COLUMN: makes the table with other columns, from the rows of `run`. 40001 likewise.

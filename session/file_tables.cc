@@ -25,7 +25,7 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> FileTables::Load(const sql::
     if (entry.path == files.path && entry.dialect == files.dialect && entry.columns == columns)
       return entry.loaded.table;
   }
-  NAM_ASSIGN_OR_RETURN(ColumnarTables::Loaded loaded, columnar_.LoadAlone(files, report));
+  NAM_ASSIGN_OR_RETURN(ColumnarTables::Loaded loaded, columnar_.LoadUncommitted(files, report));
   std::shared_ptr<const proto::Table> table = loaded.table;
   loaded_.push_back({files.path, files.dialect, std::move(columns), std::move(loaded)});
   return table;

@@ -91,7 +91,7 @@ proto::TableWrite LoadedRows::ForServers() const {
 }
 
 absl::StatusOr<uint64_t> LoadedRows::BeginAttempt() {
-  NAM_ASSIGN_OR_RETURN(const AllocationId allocation, loader_.BeginBeside());
+  NAM_ASSIGN_OR_RETURN(const AllocationId allocation, loader_.BeginExtraAllocation());
   return allocation.value();
 }
 

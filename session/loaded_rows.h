@@ -49,7 +49,7 @@ class LoadedRows final : public RowReceiver {
   /// Takes the groups of an attempt that counts, or ends its allocation if it has written none.
   absl::Status Take(uint64_t allocation, proto::AttemptReply& reply);
   /// Ends the allocation of an attempt that does not count.
-  void AbortAttempt(uint64_t allocation) { loader_.AbortBeside(AllocationId(allocation)); }
+  void AbortAttempt(uint64_t allocation) { loader_.AbortExtraAllocation(AllocationId(allocation)); }
   /// Ends everything that servers have written.
   void DropTaken();
 

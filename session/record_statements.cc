@@ -73,7 +73,7 @@ absl::Status InSql(const absl::Status& status, const char* failed = "the stateme
                              "has happened",
                      .sqlstate = sqlstate::kForeignKeyViolation});
   }
-  if (txn::IsTooManyAtOnce(status)) {
+  if (txn::IsNoClientFree(status)) {
     return ToStatus({.message = std::string(status.message()),
                      .hint = "nothing of it has happened; run it again, end transactions that are idle, or "
                              "spread sessions over more processes",

@@ -156,7 +156,7 @@ absl::StatusOr<SavedRecords> SaveOnce(catalog::Attachment& attachment, RecordAcc
     snapshot = access.snapshot();
     for (const auto& table : tables) NAM_RETURN_IF_ERROR(SaveTable(*table, access, *file, options, saved));
   }
-  if (!options.others_go_on) {
+  if (!options.allow_later_commits) {
     NAM_RETURN_IF_ERROR(access.Begin());
     overtaken = access.snapshot() != snapshot;
     access.Abort();
@@ -289,7 +289,7 @@ absl::StatusOr<SavedRecords> SaveRecords(catalog::Attachment& attachment, Record
     }
     if (!saved.ok() || !overtaken) return saved;
   }
-  if (options.others_go_on) {
+  if (options.allow_later_commits) {
     return absl::FailedPreconditionError(
         absl::StrCat("clients change rows of record tables faster than they can be saved at one snapshot (",
                      std::string(too_old.message()), "); try again in a quieter moment"));

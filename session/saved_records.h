@@ -32,13 +32,13 @@ struct SavedRecords {
 
 struct SaveOptions {
   /// Allows commits after the snapshot, which are not saved.
-  bool others_go_on = false;
+  bool allow_later_commits = false;
   /// Called with the progress, about once a megabyte; may be empty.
   std::function<void(uint64_t rows, uint64_t bytes)> progress = {};
 };
 
 /// Writes all record tables as of one snapshot. Without tables no file is made. FAILED_PRECONDITION: commits
-/// follow the snapshot, and `others_go_on` is false. RESOURCE_EXHAUSTED: the disk is full.
+/// follow the snapshot, and `allow_later_commits` is false. RESOURCE_EXHAUSTED: the disk is full.
 absl::StatusOr<SavedRecords> SaveRecords(catalog::Attachment& attachment, RecordAccess& access,
                                          const std::string& path, const SaveOptions& options = {});
 

@@ -268,7 +268,7 @@ class SessionImpl final : public Session {
     NAM_CHECK(tables_.confirmed(), "a statement runs on tables that may be others by now");
     if (InTransaction()) tables_.Keep();
     if (cancel_) return absl::CancelledError("cancelled");
-    if (NeedsTables(statement)) NAM_RETURN_IF_ERROR(AwaitServers(attachment_, tables_, cancel_));
+    if (NeedsMemoryServers(statement)) NAM_RETURN_IF_ERROR(AwaitServers(attachment_, tables_, cancel_));
     return std::visit([this](const auto& s) { return Run(s); }, statement);
   }
 

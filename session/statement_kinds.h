@@ -14,7 +14,7 @@ inline bool IsRollback(const sql::Statement& statement) {
 
 /// Whether the statement needs the memory servers of its tables. False for statements that remove tables, or
 /// that touch no rows: they run without these servers.
-inline bool NeedsTables(const sql::Statement& statement) {
+inline bool NeedsMemoryServers(const sql::Statement& statement) {
   return !std::holds_alternative<sql::DropTableStatement>(statement) &&
          !std::holds_alternative<sql::DropIndexStatement>(statement) &&
          !std::holds_alternative<sql::CreateSchemaStatement>(statement) &&

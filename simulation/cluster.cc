@@ -142,7 +142,7 @@ absl::Status Cluster::StartServer(Role role, Slot& slot) {
     options.first_memory_bytes = options_.first_attempt_bytes;
     options.running_max = options_.running_max;
     options.waiting_max = options_.waiting_max;
-    options.few_by_parts = options_.few_by_parts;
+    options.always_by_parts = options_.always_by_parts;
     options.on_lost = on_lost;
     NAM_ASSIGN_OR_RETURN(slot.compute, computeserver::StartOverFabric(options, slot.process->Opener()));
   }

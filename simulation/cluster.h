@@ -58,7 +58,7 @@ struct ClusterOptions {
   uint64_t first_attempt_bytes = uint64_t{16} << 20;
   size_t running_max = 32, waiting_max = 64;
   uint32_t lease_ms = 3'000;
-  bool few_by_parts = false;  // groups go by parts even if they are few
+  bool always_by_parts = false;  // groups go by parts even if they are few
   uint32_t bury_after_ms = catalog::kDefaultBuryAfterMs;
   std::string timestamps = catalog::kDefaultTimestamps;
   /// A file, for a catalog that can be killed; empty: in memory.

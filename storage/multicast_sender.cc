@@ -265,13 +265,13 @@ absl::Status MulticastSender::AwaitCredit(const std::atomic<bool>& cancel) {
   while (prepared_ >= limit_) {
     NAM_RETURN_IF_ERROR(Pause(cancel, pause_us));
     RefreshLimit();
-    LeaveBehindWhoStalls(blocked_ns);
+    LeaveStalledMembersBehind(blocked_ns);
   }
   counters_.waiting_ns += fabric_.clock().NowNs() - blocked_ns;
   return absl::OkStatus();
 }
 
-void MulticastSender::LeaveBehindWhoStalls(int64_t blocked_since_ns) {
+void MulticastSender::LeaveStalledMembersBehind(int64_t blocked_since_ns) {
   const int64_t now_ns = fabric_.clock().NowNs();
   bool changed = false;
   for (Member& member : members_) {

@@ -77,7 +77,7 @@ class MulticastSender {
   void HandleCompletions(std::span<const fabric::Completion> done);
   /// Reads the members' credit; returns the number of members whose credit is not 0.
   uint32_t RefreshLimit();
-  void LeaveBehindWhoStalls(int64_t blocked_since_ns);
+  void LeaveStalledMembersBehind(int64_t blocked_since_ns);
   void Publish(bool ended);
 
   fabric::Fabric& fabric_;

@@ -14,7 +14,7 @@ namespace nam::txn {
 /// The pause in ns between a failed fence and the next try. A try may wait for an unreachable server, and a
 /// transaction that begins waits for the try, so tries take only a small part of the time. But sessions wait
 /// for their own commits (RsiOptions::own_commit_timeout_us), and need another try by then.
-inline int64_t PauseBehindTry(int64_t took_ns) {
+inline int64_t PauseAfterFenceNs(int64_t took_ns) {
   constexpr int64_t kAtLeastNs = 100'000'000, kAtMostNs = 10'000'000'000;
   return std::clamp(10 * took_ns, kAtLeastNs, kAtMostNs);
 }

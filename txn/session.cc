@@ -21,7 +21,7 @@ std::string_view AbortReasonName(AbortReason reason) {
       return "snapshot too old";
     case AbortReason::kUniqueKey:
       return "unique key";
-    case AbortReason::kDeadLock:
+    case AbortReason::kLockOfDeadClient:
       return "locked by a client that is gone";
     case AbortReason::kConnectionLost:
       return "connection lost";
@@ -64,13 +64,13 @@ bool IsTooLarge(const absl::Status& status) {
   return status.GetPayload(kTooLargePayload).has_value();
 }
 
-absl::Status TooManyAtOnceStatus(std::string_view what) {
+absl::Status NoClientFreeStatus(std::string_view what) {
   absl::Status status = absl::ResourceExhaustedError(std::string(what));
   status.SetPayload(kTooManyPayload, absl::Cord("1"));
   return status;
 }
 
-bool IsTooManyAtOnce(const absl::Status& status) {
+bool IsNoClientFree(const absl::Status& status) {
   return status.GetPayload(kTooManyPayload).has_value();
 }
 

@@ -25,14 +25,14 @@ struct TableHandle {
 };
 
 enum class AbortReason : uint8_t {
-  kWriteWrite,      // another transaction has changed it since the snapshot, or is about to
-  kSnapshotTooOld,  // the version that the snapshot sees was replaced
-  kUniqueKey,       // a row with this key exists
-  kDeadLock,        // locked by a dead client; being recovered, try again
-  kConnectionLost,  // to a memory server; the transaction was rolled back
-  kSkipped,         // it stalled for longer than others wait, and was rolled back
-  kLockTimeout,     // it waited for another client's lock as long as SetLockTimeout allows
-  kForeignKey,      // rows of another table reference a row that it deletes, or whose key it changes
+  kWriteWrite,        // another transaction has changed it since the snapshot, or is about to
+  kSnapshotTooOld,    // the version that the snapshot sees was replaced
+  kUniqueKey,         // a row with this key exists
+  kLockOfDeadClient,  // locked by a dead client; being recovered, try again
+  kConnectionLost,    // to a memory server; the transaction was rolled back
+  kSkipped,           // it stalled for longer than others wait, and was rolled back
+  kLockTimeout,       // it waited for another client's lock as long as SetLockTimeout allows
+  kForeignKey,        // rows of another table reference a row that it deletes, or whose key it changes
 };
 inline constexpr size_t kAbortReasons = 8;
 std::string_view AbortReasonName(AbortReason reason);
@@ -47,8 +47,8 @@ bool IsTooLarge(const absl::Status& status);
 
 /// RESOURCE_EXHAUSTED from Begin: the process has as many transactions under way as it may, and none of them
 /// ended in time. Nothing has begun.
-absl::Status TooManyAtOnceStatus(std::string_view what);
-bool IsTooManyAtOnce(const absl::Status& status);
+absl::Status NoClientFreeStatus(std::string_view what);
+bool IsNoClientFree(const absl::Status& status);
 
 /// Gets a row's bytes, valid during the call; returns false to stop. Does not use the session.
 using RowVisitor = std::function<bool(std::span<const std::byte> row)>;

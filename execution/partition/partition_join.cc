@@ -107,7 +107,7 @@ class PartitionJoin::Task final : public SourceTask {
       if (!slicing_) {
         NAM_ASSIGN_OR_RETURN(const bool part, NextPart(context));
         if (!part) return false;
-      } else if (!GoOn(least_bits_, slice_)) {
+      } else if (!AdvanceSlice(least_bits_, slice_)) {
         slicing_ = false;
         continue;
       }

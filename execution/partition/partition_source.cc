@@ -113,7 +113,7 @@ class PartitionSource::Task final : public SourceTask {
   absl::StatusOr<bool> NextGroups(TaskContext& context, Chunk& out) {
     while (true) {
       while (merge_->next == merge_->set.size()) {
-        if (!merging_ || !GoOn(0, slice_)) {
+        if (!merging_ || !AdvanceSlice(0, slice_)) {
           NAM_ASSIGN_OR_RETURN(merging_, NextPart(context));
           if (!merging_) return false;
         }

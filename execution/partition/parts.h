@@ -36,7 +36,7 @@ struct PartSlice {
 inline constexpr uint32_t kSliceBitsMax = 10;
 /// Advances to the next slice, in the order of hashes; never larger than one of 2^least_bits. False: that was
 /// the last.
-inline bool GoOn(uint32_t least_bits, PartSlice& slice) {
+inline bool AdvanceSlice(uint32_t least_bits, PartSlice& slice) {
   while (slice.bits > 0 && slice.number % 2 == 1) slice = {slice.bits - 1, slice.number / 2};
   if (slice.bits == 0) return false;
   ++slice.number;

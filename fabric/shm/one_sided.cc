@@ -54,7 +54,7 @@ inline CompletionStatus ShmQueuePair::ToRemote(const std::byte* from, uint32_t b
   return ChangeRemote(to, bytes, Access::kWrite, [=](std::byte* remote) {
     // Orders this after earlier writes.
     std::atomic_thread_fence(std::memory_order_release);
-    if (Streams(remote, from, bytes)) {
+    if (CanStream(remote, from, bytes)) {
       StreamToShared(remote, from, bytes);
     } else {
       CopyToShared(remote, from, bytes);

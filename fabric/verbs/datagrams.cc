@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kTargetsMax = 1u << 16;
 constexpr uint32_t kMulticastQueuePair = 0xff'ffff;
 /// No queue pair has this number.
-constexpr uint32_t kNobody = 0xff'fffe;
+constexpr uint32_t kNoQueuePair = 0xff'fffe;
 /// A RoCE v2 NIC puts 20 unused bytes and the IPv4 header before the payload.
 constexpr size_t kSourceAt = 32;
 constexpr size_t kDestinationAt = 36;
@@ -88,7 +88,7 @@ absl::Status VerbsDatagramQueuePair::Prepare() {
                                       device.attributes().max_qp, device.attributes().max_qp_wr));
   }
   NAM_RETURN_IF_ERROR(BringUp());
-  DatagramAddress nobody{device.gid(), kNobody, device.lid()};
+  DatagramAddress nobody{device.gid(), kNoQueuePair, device.lid()};
   return AddTarget(nobody, std::nullopt).status();
 }
 

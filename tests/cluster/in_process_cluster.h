@@ -32,7 +32,7 @@ class InProcessCluster {
     std::optional<uint64_t> scratch_bytes;  // of a memory server; nullopt: a quarter of its memory
     uint64_t compute_memory_bytes = 0;      // of each server, for all queries; 0: half of the host's
     uint64_t first_memory_bytes = uint64_t{16} << 20;  // of an attempt
-    bool few_by_parts = false;                         // groups go by parts even if they are few
+    bool always_by_parts = false;                      // groups go by parts even if they are few
   };
   explicit InProcessCluster(const Options& options) : options_(options) {
     // The folder is also unique for tests that run outside Bazel, side by side, with one temporary folder.
@@ -84,7 +84,7 @@ class InProcessCluster {
     options.threads = options_.threads;
     options.memory_bytes = options_.compute_memory_bytes;
     options.first_memory_bytes = options_.first_memory_bytes;
-    options.few_by_parts = options_.few_by_parts;
+    options.always_by_parts = options_.always_by_parts;
     auto server = computeserver::ComputeServer::Start(options);
     ASSERT_TRUE(server.ok()) << server.status();
     compute_.push_back(*std::move(server));

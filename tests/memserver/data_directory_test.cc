@@ -61,7 +61,7 @@ constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kStore = 77;
 constexpr uint32_t kStorage = 6;
 constexpr MemberId kMember(3);
-const auto kNobody = [] { return false; };
+const auto kNotUsed = [] { return false; };
 
 /// A memory server's pool and directory; Restart makes a new pool of the same size on the same directory.
 class DataDirectoryTest : public testing::Test {
@@ -108,7 +108,7 @@ class DataDirectoryTest : public testing::Test {
     return std::byte{static_cast<unsigned char>(1 + (allocation * 31 + offset / 64) % 251)};
   }
   absl::Status Seal(uint64_t allocation) {
-    return directory_->Seal(AllocationId(allocation), *pool_, kNobody).status();
+    return directory_->Seal(AllocationId(allocation), *pool_, kNotUsed).status();
   }
   std::string File(uint64_t allocation) {
     return folder_.File("data") + "/" + SealedFileName(AllocationId(allocation));

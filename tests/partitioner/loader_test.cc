@@ -214,7 +214,7 @@ TEST(Loader, TooManyGroupsAreRefusedBeforeTheyAreSealed) {
     EXPECT_TRUE(!append || nam::testing::Load(cluster.attachment(), table, {}).ok());
     const auto loader = BeginLoad(cluster.attachment(), table.schema, {.append = append});
     ASSERT_TRUE(loader.ok()) << loader.status();
-    const AllocationId allocation = *(*loader)->BeginBeside();
+    const AllocationId allocation = *(*loader)->BeginExtraAllocation();
     const std::vector<proto::Table> groups(kGroupsMax + 1, GroupOf(allocation));
     (*loader)->Take(allocation, {groups, {{MemoryServerId(999), 1}}});
     const auto committed = (*loader)->Commit();
@@ -256,10 +256,10 @@ TEST(Loader, AnInterruptionLeavesNoLoadThatABackupWaitsFor) {
   const std::atomic<bool> interrupted = true;
   {
     const Interruption interruption(&interrupted);
-    const auto aborted = (*loader)->BeginBeside(), left = (*loader)->BeginBeside();
+    const auto aborted = (*loader)->BeginExtraAllocation(), left = (*loader)->BeginExtraAllocation();
     EXPECT_TRUE(aborted.ok()) << aborted.status() << ": the catalog may have begun it all the same";
     EXPECT_TRUE(left.ok()) << left.status();
-    (*loader)->AbortBeside(aborted.value_or(AllocationId()));
+    (*loader)->AbortExtraAllocation(aborted.value_or(AllocationId()));
     loader->reset();
   }
   const auto waited_for = attachment.catalog().BeginQuiet(attachment.member());

@@ -38,7 +38,7 @@ class RealCluster final : public TestedCluster {
                   .scratch_bytes = kScratchBytes,
                   .compute_memory_bytes = shape.compute_memory_bytes,
                   .first_memory_bytes = shape.first_attempt_bytes,
-                  .few_by_parts = shape.few_by_parts}),
+                  .always_by_parts = shape.always_by_parts}),
         session_(cluster_.NewSession()) {}
 
   bool started() const { return session_ != nullptr; }
@@ -72,7 +72,7 @@ class SimulatedCluster final : public TestedCluster {
                                                   .scratch_bytes = kScratchBytes,
                                                   .compute_memory_bytes = shape.compute_memory_bytes,
                                                   .first_attempt_bytes = shape.first_attempt_bytes,
-                                                  .few_by_parts = shape.few_by_parts}));
+                                                  .always_by_parts = shape.always_by_parts}));
     NAM_ASSIGN_OR_RETURN(self->client_, self->cluster_->NewClient("client"));
     return self;
   }
@@ -106,7 +106,7 @@ ClusterShape ClusterShape::Drawn(Draw& draw, fabric::Kind fabric) {
   shape.threads = static_cast<int>(draw.Between(1, 3));
   shape.compute_memory_bytes = draw.Of(std::vector<uint64_t>{16, 64, 1024}) << 20;
   shape.first_attempt_bytes = draw.Of(std::vector<uint64_t>{1, 4, 16}) << 20;
-  shape.few_by_parts = draw.Percent(50);
+  shape.always_by_parts = draw.Percent(50);
   return shape;
 }
 
@@ -114,7 +114,7 @@ std::string ClusterShape::Describe() const {
   return absl::StrFormat(
       "%s, %d memory servers, %d compute servers of %d threads and %d MiB, %d MiB for an attempt at first%s",
       fabric::KindName(fabric), memory_servers, compute_servers, threads, compute_memory_bytes >> 20,
-      first_attempt_bytes >> 20, few_by_parts ? ", few groups by parts" : "");
+      first_attempt_bytes >> 20, always_by_parts ? ", few groups by parts" : "");
 }
 
 absl::StatusOr<std::unique_ptr<TestedCluster>> TestedCluster::Start(const ClusterShape& shape) {

@@ -20,7 +20,7 @@ struct ClusterShape {
   int threads = 2;                    // of each compute server
   uint64_t compute_memory_bytes = 0;  // of each server, for all queries
   uint64_t first_attempt_bytes = 0;   // what an attempt gets before it asks for more
-  bool few_by_parts = false;          // groups go by parts even if they are few
+  bool always_by_parts = false;       // groups go by parts even if they are few
 
   static ClusterShape Drawn(Draw& draw, fabric::Kind fabric);
   std::string Describe() const;

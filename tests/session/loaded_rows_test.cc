@@ -13,9 +13,9 @@ namespace {
 class NotedLoader final : public partitioner::TableLoader {
  public:
   absl::Status Append(const partitioner::ColumnBatch&) override { return absl::OkStatus(); }
-  absl::StatusOr<AllocationId> BeginBeside() override { return AllocationId(++begun_); }
+  absl::StatusOr<AllocationId> BeginExtraAllocation() override { return AllocationId(++begun_); }
   void Take(AllocationId allocation, partitioner::WrittenGroups) override { taken.push_back(allocation); }
-  void AbortBeside(AllocationId allocation) override { ended.push_back(allocation); }
+  void AbortExtraAllocation(AllocationId allocation) override { ended.push_back(allocation); }
   void DropTaken() override {}
   absl::StatusOr<proto::Table> Commit() override { return proto::Table(); }
   absl::StatusOr<proto::Table> WriteOnly() override { return proto::Table(); }

@@ -177,7 +177,7 @@ TEST_F(Stock, BeginAndCommitWithoutEffectWarn) {
 }
 
 TEST_F(Stock, OneTransactionTooManyIsToldSo) {
-  access_.begin_error = txn::TooManyAtOnceStatus("this process has 64 transactions under way");
+  access_.begin_error = txn::NoClientFreeStatus("this process has 64 transactions under way");
   EXPECT_EQ(Run("insert into stock values (4, 'd', 1, 1, null)"), "53300");
   access_.begin_error = absl::OkStatus();
   EXPECT_EQ(Run("insert into stock values (4, 'd', 1, 1, null)"), "INSERT 0 1");

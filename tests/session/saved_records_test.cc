@@ -100,12 +100,12 @@ TEST_F(SavedRecordsTest, OthersGoOnBehindTheSnapshotIfTheyMay) {
     Run("insert into small values (" + std::to_string(100 + commits++) + ")");
   };
   const auto refused = session::SaveRecords(cluster_.attachment(), *engine_, path_,
-                                            {.others_go_on = false, .progress = commit});
+                                            {.allow_later_commits = false, .progress = commit});
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
   EXPECT_FALSE(std::filesystem::exists(path_));
   const int before = commits;
   const auto saved = session::SaveRecords(cluster_.attachment(), *engine_, path_,
-                                          {.others_go_on = true, .progress = commit});
+                                          {.allow_later_commits = true, .progress = commit});
   ASSERT_TRUE(saved.ok()) << saved.status();
   ASSERT_GT(commits, before);
   EXPECT_EQ(saved->rows, 3'000u + 1 + static_cast<uint64_t>(before)) << "as they were at the snapshot";

@@ -96,7 +96,7 @@ class TreeQueryTest : public ::testing::Test {
 class TreeQueryByPartsTest : public TreeQueryTest {
  protected:
   explicit TreeQueryByPartsTest(const InProcessCluster::Options& options = {.compute_servers = 2,
-                                                                            .few_by_parts = true})
+                                                                            .always_by_parts = true})
       : TreeQueryTest(options) {
     EXPECT_TRUE(cluster_.session().Execute("set nam.aggregate = rdma").ok());
   }

@@ -42,7 +42,7 @@ class CrowdedTest : public TreeQueryTest {
                        .scratch_bytes = scratch_bytes,
                        .compute_memory_bytes = uint64_t{8} << 20,
                        .first_memory_bytes = uint64_t{1} << 20,
-                       .few_by_parts = true}) {}
+                       .always_by_parts = true}) {}
 
   /// Forty sessions run a query each, all at once, half of them with the least budgets. Returns how many are
   /// right; the others fail with `state`.
@@ -193,7 +193,7 @@ class TreeQueryBeginsAnewTest : public TreeQueryByPartsTest {
  protected:
   static constexpr int kRows = 100'000;
   TreeQueryBeginsAnewTest()
-      : TreeQueryByPartsTest({.compute_servers = 1, .threads = 1, .few_by_parts = true}) {
+      : TreeQueryByPartsTest({.compute_servers = 1, .threads = 1, .always_by_parts = true}) {
     SmallTable table{{"big", {{"k", Type::Integer()}, {"p", Type::Integer()}}, {{"k", 8}}, ""}, {}};
     for (int i = 0; i < kRows; ++i) table.rows.push_back({Value::Integer(i), Value::Integer(i / 2)});
     EXPECT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 16384}).ok());

@@ -16,7 +16,7 @@ class WholePartsTest : public ::testing::Test {
  protected:
   static constexpr int kOrders = 120'000, kLinesOfAnOrder = 3;
 
-  WholePartsTest() : cluster_({.compute_servers = 2, .few_by_parts = true}) {
+  WholePartsTest() : cluster_({.compute_servers = 2, .always_by_parts = true}) {
     SmallTable orders{
         {"orders", {{"o_key", Type::Integer()}, {"o_day", Type::Integer()}}, {{"o_key", 8}}, ""}, {}};
     SmallTable lines{{"lines", {{"l_key", Type::Integer()}, {"l_sum", Type::Integer()}}, {{"l_key", 8}}, ""},

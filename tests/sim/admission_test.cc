@@ -75,7 +75,7 @@ class Crowd {
                                            .first_attempt_bytes = options.first_bytes,
                                            .running_max = options.running_max,
                                            .waiting_max = options.waiting_max,
-                                           .few_by_parts = true});
+                                           .always_by_parts = true});
     EXPECT_TRUE(cluster.ok()) << cluster.status();
     cluster_ = *std::move(cluster);
     client_ = NewClient("loader");

@@ -40,7 +40,7 @@ class LoadedCluster {
                                            .compute_servers = compute_servers,
                                            .threads = 2,
                                            .scratch_bytes = kScratchBytes,
-                                           .few_by_parts = true,
+                                           .always_by_parts = true,
                                            .catalog_store = store_});
     EXPECT_TRUE(harness.ok() && cluster.ok()) << cluster.status();
     harness_ = *std::move(harness);

@@ -33,7 +33,7 @@ class ScratchTest : public ::testing::Test {
                                            .compute_servers = 3,
                                            .threads = 2,
                                            .scratch_bytes = kScratchBytes,
-                                           .few_by_parts = true});
+                                           .always_by_parts = true});
     EXPECT_TRUE(harness.ok() && cluster.ok()) << cluster.status();
     harness_ = *std::move(harness);
     cluster_ = *std::move(cluster);

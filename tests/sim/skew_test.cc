@@ -63,7 +63,7 @@ class SkewTest : public ::testing::Test {
                                            .compute_servers = kComputeServers,
                                            .threads = 2,
                                            .scratch_bytes = uint64_t{8} << 20,
-                                           .few_by_parts = true});
+                                           .always_by_parts = true});
     EXPECT_TRUE(harness.ok() && cluster.ok()) << cluster.status();
     harness_ = *std::move(harness);
     cluster_ = *std::move(cluster);

@@ -43,7 +43,7 @@ class GrantRaces : public ::testing::Test {
   void ServerGoesOn() { SimulatedWorld().Resume(server_process_); }
   /// Posted requests of the process leave its host later.
   void StopCard() { SimulatedWorld().Pause(process_, /*card_too=*/true); }
-  void GoOn() { SimulatedWorld().Resume(process_); }
+  void AdvanceSlice() { SimulatedWorld().Resume(process_); }
 
   TwoServers servers_{fabric::Kind::kSim};
   std::unique_ptr<fabric::Fabric> client_ = OpenFabric(fabric::Kind::kSim);
@@ -65,7 +65,7 @@ TEST_F(GrantRaces, AWriteThatHasNotLeftKeepsItsMemoryOpen) {
   Sleep(1'000);
   EXPECT_FALSE(Closed());
   EXPECT_EQ(Remote(), 0u);
-  GoOn();
+  AdvanceSlice();
   Sleep(1'000);
   EXPECT_EQ(Remote(), 7u) << "why it was not closed";
   EXPECT_TRUE(Closed()) << "though its session does nothing";

@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Clusters, TpchClusterTest,
 
 /// Joins, groups and semi joins of large sides, by every algorithm.
 TEST(TpchJoinsTest, EachAlgorithmHasTheSameRows) {
-  LoadedTpch tpch({.memory_servers = 2, .compute_servers = 2, .few_by_parts = true});
+  LoadedTpch tpch({.memory_servers = 2, .compute_servers = 2, .always_by_parts = true});
   for (const char* join : {"pipelined", "rrj", "rdma_ghj", "ghj", "ghj_bloom", "auto"}) {
     for (const char* aggregate : {"dist", "rdma"}) {
       SCOPED_TRACE(std::string(join) + ", " + aggregate);

@@ -16,9 +16,9 @@ void StaleReads::CollectReads() {
 }
 
 void StaleReads::CollectWriters() {
-  constexpr uint32_t kNobody = ~uint32_t{0};
+  constexpr uint32_t kNoWriter = ~uint32_t{0};
   for (const auto& [reader, reads] : reads_of_) {
-    for (const Operation& read : reads) writer_of_[read.value] = kNobody;
+    for (const Operation& read : reads) writer_of_[read.value] = kNoWriter;
   }
   index_.ForEachTransaction([&](uint32_t number, const TransactionRecord& content) {
     if (!index_.committed(number)) return;
@@ -28,7 +28,7 @@ void StaleReads::CollectWriters() {
       if (writer != writer_of_.end()) writer->second = number;
     }
   });
-  absl::erase_if(writer_of_, [](const auto& entry) { return entry.second == kNobody; });
+  absl::erase_if(writer_of_, [](const auto& entry) { return entry.second == kNoWriter; });
 }
 
 const StaleReads::Later* StaleReads::LaterSeen(const Miss& miss, Later& later) const {

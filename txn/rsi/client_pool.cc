@@ -27,7 +27,7 @@ absl::Status ClientPool::Enter(User& user) {
     const std::lock_guard lock(mutex_);
     user.number = ++users_;
     ++sessions_;
-    user.place = waiting_.empty() ? AcquireNobodys(&user, /*lost=*/false, now_ns) : nullptr;
+    user.place = waiting_.empty() ? AcquireUnowned(&user, /*lost=*/false, now_ns) : nullptr;
     if (user.place == nullptr && waiting_.empty()) user.place = AcquireVacant(user, now_ns);
   }
   if (user.place == nullptr) return absl::OkStatus();
@@ -53,9 +53,9 @@ void ClientPool::Leave(User& user) {
     if (own != nullptr) own->last = nullptr;
     if (clients_ > sessions_) {
       closing = own;
-      if (closing != nullptr) closing->word = kNobody << 1 | kInUse;
+      if (closing != nullptr) closing->word = kNoUser << 1 | kInUse;
       for (const bool lost : {true, false}) {
-        if (closing == nullptr) closing = AcquireNobodys(nullptr, lost, INT64_MAX);
+        if (closing == nullptr) closing = AcquireUnowned(nullptr, lost, INT64_MAX);
       }
       for (const bool lost : {true, false}) {
         if (closing == nullptr) closing = AcquireIdle(nullptr, lost, INT64_MAX);
@@ -70,10 +70,10 @@ void ClientPool::Leave(User& user) {
   Vacate(*closing, /*refused=*/false);
 }
 
-ClientPool::Place* ClientPool::AcquireNobodys(User* user, bool lost, int64_t now_ns) {
-  const uint64_t taken = (user == nullptr ? kNobody : user->number) << 1 | kInUse;
+ClientPool::Place* ClientPool::AcquireUnowned(User* user, bool lost, int64_t now_ns) {
+  const uint64_t taken = (user == nullptr ? kNoUser : user->number) << 1 | kInUse;
   for (Place& place : places_) {
-    uint64_t idle = kNobody << 1;
+    uint64_t idle = kNoUser << 1;
     if (!MayAcquire(place, lost, now_ns) || !place.word.compare_exchange_strong(idle, taken)) continue;
     Assign(place, user);
     return &place;
@@ -94,7 +94,7 @@ ClientPool::Place* ClientPool::AcquireVacant(User& user, int64_t now_ns) {
 }
 
 ClientPool::Place* ClientPool::AcquireIdle(User* user, bool lost, int64_t now_ns) {
-  const uint64_t taken = (user == nullptr ? kNobody : user->number) << 1 | kInUse;
+  const uint64_t taken = (user == nullptr ? kNoUser : user->number) << 1 | kInUse;
   for (size_t i = 0; i < places_.size(); ++i) {
     const size_t at = (hand_ + i) % places_.size();
     Place& place = places_[at];
@@ -108,9 +108,9 @@ ClientPool::Place* ClientPool::AcquireIdle(User* user, bool lost, int64_t now_ns
   return nullptr;
 }
 
-bool ClientPool::HasNobodysLost() const {
+bool ClientPool::HasUnownedLost() const {
   return std::any_of(places_.begin(), places_.end(),
-                     [](const Place& place) { return place.word == kNobody << 1 && place.lost; });
+                     [](const Place& place) { return place.word == kNoUser << 1 && place.lost; });
 }
 
 bool ClientPool::HasWholeBeside(const Place& place) const {
@@ -119,8 +119,8 @@ bool ClientPool::HasWholeBeside(const Place& place) const {
 }
 
 ClientPool::Place* ClientPool::AcquireAny(User& user, int64_t now_ns) {
-  Place* place = AcquireNobodys(&user, /*lost=*/false, now_ns);
-  if (place == nullptr && !HasNobodysLost()) place = AcquireVacant(user, now_ns);
+  Place* place = AcquireUnowned(&user, /*lost=*/false, now_ns);
+  if (place == nullptr && !HasUnownedLost()) place = AcquireVacant(user, now_ns);
   if (place == nullptr) place = AcquireIdle(&user, /*lost=*/false, now_ns);
   if (place == nullptr) place = AcquireIdle(&user, /*lost=*/true, now_ns);
   return place != nullptr ? place : AcquireVacant(user, now_ns);
@@ -145,7 +145,7 @@ std::shared_ptr<ClientPool::Waiter> ClientPool::ServeFirst(Place& place) {
 
 std::shared_ptr<ClientPool::Waiter> ClientPool::PassToFirst(Place& place) {
   if (!waiting_.empty() && !(place.lost && HasWholeBeside(place))) return ServeFirst(place);
-  place.word = kNobody << 1;
+  place.word = kNoUser << 1;
   return nullptr;
 }
 
@@ -153,7 +153,7 @@ void ClientPool::PassOn(Place& place, uint64_t idle_word) {
   std::shared_ptr<Waiter> served;
   {
     const std::lock_guard lock(mutex_);
-    if (waiting_.empty() || !place.word.compare_exchange_strong(idle_word, kNobody << 1 | kInUse)) return;
+    if (waiting_.empty() || !place.word.compare_exchange_strong(idle_word, kNoUser << 1 | kInUse)) return;
     served = ServeFirst(place);
   }
   served->served->Set();
@@ -218,7 +218,7 @@ absl::StatusOr<ClientPool::Place*> ClientPool::AwaitPlace(const std::shared_ptr<
     CountWaiting();
     if (place != nullptr) return place;
     if (Interruption::requested()) return absl::CancelledError("cancelled");
-    return TooManyAtOnceStatus(
+    return NoClientFreeStatus(
         absl::StrFormat("this process has %d transactions under way, as many as it may, and none has ended "
                         "within %.1f s",
                         clients_, static_cast<double>(options_.client_timeout_us) / 1e6));

@@ -85,7 +85,7 @@ class ClientPool {
 
  private:
   static constexpr uint64_t kInUse = 1;
-  static constexpr uint64_t kNobody = 1;  // the number of a user that has left
+  static constexpr uint64_t kNoUser = 1;  // the number of a user that has left
   struct Waiter {
     User* user = nullptr;
     std::unique_ptr<fabric::Event> served;
@@ -98,11 +98,11 @@ class ClientPool {
   /// fail, but before the number of clients grows.
   Place* AcquireAny(User& user, int64_t now_ns);
   /// Takes a client that no session has had last.
-  Place* AcquireNobodys(User* user, bool lost, int64_t now_ns);
+  Place* AcquireUnowned(User* user, bool lost, int64_t now_ns);
   Place* AcquireVacant(User& user, int64_t now_ns);
   /// Takes an idle client of another session.
   Place* AcquireIdle(User* user, bool lost, int64_t now_ns);
-  bool HasNobodysLost() const;
+  bool HasUnownedLost() const;
   /// Whether another place has a client that is not lost, idle or in use.
   bool HasWholeBeside(const Place& place) const;
   /// Whether a client may be taken: it is `lost` or not as asked; a lost one only if a try to replace it is
@@ -133,7 +133,7 @@ class ClientPool {
   std::mutex mutex_;
   std::vector<Place> places_;
   std::deque<std::shared_ptr<Waiter>> waiting_;
-  uint64_t users_ = kNobody;  // the last number given to a user
+  uint64_t users_ = kNoUser;  // the last number given to a user
   size_t sessions_ = 0;
   size_t clients_ = 0;            // including those being opened or closed
   size_t hand_ = 0;               // in places_: where the search for an idle client goes on

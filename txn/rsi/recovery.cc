@@ -61,7 +61,7 @@ absl::StatusOr<bool> Recovery::FenceOwner(uint32_t client, uint64_t* owner_word)
   }
   if (!fenced.ok()) {
     const int64_t now_ns = clock.NowNs();
-    tables_.failed_fences().Add(member, fenced, now_ns + PauseBehindTry(now_ns - begun_ns));
+    tables_.failed_fences().Add(member, fenced, now_ns + PauseAfterFenceNs(now_ns - begun_ns));
     return fenced;
   }
   return true;
@@ -99,7 +99,7 @@ absl::StatusOr<bool> Recovery::TryRecover(uint32_t client) {
   const absl::StatusOr<bool> recovered = Recover(client);
   if (!recovered.ok()) {
     const int64_t now_ns = clock.NowNs();
-    again_ns_[client] = now_ns + PauseBehindTry(now_ns - begun_ns);
+    again_ns_[client] = now_ns + PauseAfterFenceNs(now_ns - begun_ns);
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   batch_.Reset(kept);
@@ -111,7 +111,7 @@ absl::StatusOr<bool> Recovery::Recover(uint32_t client) {
   const int64_t now_ns = tables_.fabric().clock().NowNs();
   int64_t& again_ns = again_ns_[client];
   if (now_ns < again_ns) return false;
-  again_ns = now_ns + PauseBehindTry(0);
+  again_ns = now_ns + PauseAfterFenceNs(0);
   uint64_t owner_word = 0;
   NAM_ASSIGN_OR_RETURN(const bool gone, FenceOwner(client, &owner_word));
   if (!gone) return false;

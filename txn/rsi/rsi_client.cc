@@ -124,7 +124,7 @@ absl::Status RsiClient::End(absl::Status status) {
   if (conflicts_.suspect != 0)
     recovered = recovery_->TryRecover(std::exchange(conflicts_.suspect, 0)).value_or(false);
   if (channel_->broken()) return Lose(status);
-  return recovered ? AbortStatus(AbortReason::kDeadLock, "its locks are released") : status;
+  return recovered ? AbortStatus(AbortReason::kLockOfDeadClient, "its locks are released") : status;
 }
 
 absl::StatusOr<TableHandle> RsiClient::OpenTable(const std::string& name) {

@@ -40,7 +40,7 @@ struct RsiOptions {
 /// Opens a session of the RSI protocol: snapshot isolation by one-sided verbs alone.
 /// docs/design/transactions.md. The sessions of a `Tables` share its clients, so they have the same options
 /// (INVALID_ARGUMENT). A session holds a client from Begin to the transaction's end; Begin fails with
-/// IsTooManyAtOnce if none comes free. RESOURCE_EXHAUSTED: all client slots are used. `tables` outlives it.
+/// IsNoClientFree if none comes free. RESOURCE_EXHAUSTED: all client slots are used. `tables` outlives it.
 absl::StatusOr<std::unique_ptr<Session>> OpenRsiSession(Tables& tables, const RsiOptions& options);
 
 }  // namespace nam::txn

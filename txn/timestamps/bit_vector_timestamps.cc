@@ -201,7 +201,7 @@ absl::StatusOr<bool> BitVectorTimestamps::ConfirmClaim(storage::VerbBatch& batch
     NAM_RETURN_IF_ERROR(AddTake(batch));
     NAM_RETURN_IF_ERROR(batch.Execute());
   }
-  return AbortStatus(AbortReason::kDeadLock, "no timestamp is free: a commit hangs");
+  return AbortStatus(AbortReason::kLockOfDeadClient, "no timestamp is free: a commit hangs");
 }
 
 // While we are absent no client looks at our bits, so they are set right first: as of `top`. READs top again
@@ -236,7 +236,7 @@ absl::Status BitVectorTimestamps::Join(storage::VerbBatch& batch) {
     NAM_RETURN_IF_ERROR(AddLeave(batch));
     NAM_RETURN_IF_ERROR(batch.Execute());
   }
-  return AbortStatus(AbortReason::kDeadLock, "timestamps are given out faster than one can join");
+  return AbortStatus(AbortReason::kLockOfDeadClient, "timestamps are given out faster than one can join");
 }
 
 // READs our lane's row, too, when we do not know it.

@@ -198,7 +198,7 @@ absl::StatusOr<bool> LeasedTimestamps::ConfirmClaim(storage::VerbBatch& batch) {
     NAM_RETURN_IF_ERROR(commit_point_.Claimed());
     if (claimed()) return false;
   }
-  return AbortStatus(AbortReason::kDeadLock, "no timestamp is free: a commit hangs");
+  return AbortStatus(AbortReason::kLockOfDeadClient, "no timestamp is free: a commit hangs");
 }
 
 absl::Status LeasedTimestamps::AddSkip(storage::VerbBatch& batch) {

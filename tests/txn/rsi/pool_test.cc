@@ -183,7 +183,7 @@ TEST_P(RsiPool, OneTooManyIsToldSo) {
     });
     const Interruption interruption(&cancelled);
     const absl::Status refused = three.session->Begin();
-    EXPECT_TRUE(IsTooManyAtOnce(refused)) << refused;
+    EXPECT_TRUE(IsNoClientFree(refused)) << refused;
   }
   EXPECT_GE(clock.NowNs() - began_ns, kWaitUs * 1'000);
   EXPECT_TRUE(absl::IsFailedPrecondition(three.Insert(1, 1))) << "nothing has begun";
@@ -232,7 +232,7 @@ TEST_P(RsiPool, WhoGivesUpIsServedNoMore) {
   Clock& clock = process.fabric.clock();
   {
     const auto first =
-        process.fabric.StartThread("early", [&] { EXPECT_TRUE(IsTooManyAtOnce(early.session->Begin())); });
+        process.fabric.StartThread("early", [&] { EXPECT_TRUE(IsNoClientFree(early.session->Begin())); });
     clock.SleepUntil(clock.After(kWaitUs / 2));
     const auto second = process.fabric.StartThread("late", [&] {
       EXPECT_TRUE(late.session->Begin().ok());
@@ -372,7 +372,7 @@ TEST_P(RsiPool, WithoutASlotASessionShares) {
     EXPECT_TRUE(two.Put(two.accounts, 2, i).ok());
   }
   ASSERT_TRUE(one.session->Begin().ok());
-  EXPECT_TRUE(IsTooManyAtOnce(two.session->Begin()));
+  EXPECT_TRUE(IsNoClientFree(two.session->Begin()));
 }
 
 /// When there are slots again, waiting sessions get more clients although their queue never empties.
