@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Links and paths in the documents. Usage: documents.py ROOT | documents.py --self-test
+"""Links, paths and the glossary's order in the documents. Usage: documents.py ROOT | documents.py --self-test
 
-A link leads to a file of the tree and, behind #, to a heading of it; a path in backticks, `storage/block.h`, is there.
+Entries of a section of docs/glossary.md, paragraphs that begin with a bold word, are in alphabetical order. A link
+leads to a file of the tree and, behind #, to a heading of it; a path in backticks, `storage/block.h`, is there.
 Prints one line `file: what` for every offence; the exit code is 1 if there is one.
 """
 import os
@@ -12,6 +13,7 @@ import tempfile
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs")
 CODE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+ENTRY = re.compile(r"\n\n(?:(## )|\*\*([^*,(]+))")
 PATH = re.compile(r"`([a-z_0-9]+(?:/[a-z_0-9]+)*/[a-z_0-9]+\.(?:h|cc|py|sh|proto|md|txt))(?=[`:])")
 
 
@@ -37,11 +39,23 @@ def prose(root, path):
         return CODE.sub("", file.read())
 
 
+def disordered(text):
+    """Entries that come behind a later one of the alphabet."""
+    before = ""
+    for heading, entry in ENTRY.findall(text):
+        word = entry.lower().replace("-", " ").replace("'s", "").strip()
+        if word < before and not heading:
+            yield entry.strip()
+        before = word
+
+
 def check(root):
     count, offences = 0, []
     for path in documents(root):
         count += 1
         text = prose(root, path)
+        if path == "docs/glossary.md":
+            offences += ["%s: %s is out of order" % (path, entry) for entry in disordered(text)]
         for link in LINK.findall(text):
             if "://" in link:
                 continue
@@ -67,6 +81,14 @@ def self_test():
         "[a](#here)\n": 1,
         "`docs/c.h`\n": 1,
     }
+    glossaries = {
+        "# G\n\n**a-z (b)**: 1\n\n**az**: b\n**a**\n\n## Others\n\n**a**: 2\n": [],
+        "# G\n\n**b**: 1\n\n**a**: 2\n": ["a"],
+    }
+    for text, expected in glossaries.items():
+        if list(disordered(text)) != expected:
+            print("self test: %r: %s" % (text, list(disordered(text))))
+            return 1
     for text, expected in texts.items():
         with tempfile.TemporaryDirectory() as root:
             os.mkdir(os.path.join(root, "docs"))
