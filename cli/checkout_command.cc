@@ -1,8 +1,10 @@
 #include "cli/checkout_command.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -131,7 +133,10 @@ int RunOn(CheckoutBackend& backend, const CheckoutCommandOptions& options,
     report.summary = CheckoutSummaryJson(*outcome);
     std::cout << report.ToString();
   }
-  if (interrupts.Seen()) return outcome->ok() ? kExitInterrupted : kExitCheckFailed;
+  if (interrupts.Seen()) {
+    if (options.protocol == "rsi") std::cerr << "nam: interrupted; the run's tables are dropped again\n";
+    return outcome->ok() ? kExitInterrupted : kExitCheckFailed;
+  }
   tables.Keep();  // even wrong ones, for inspection
   if (!outcome->ok()) return kExitCheckFailed;
   if (options.transactions == 0 && outcome->rates.committed >= run_options.driver.transactions) {
@@ -156,6 +161,15 @@ absl::StatusOr<CheckoutRunOptions> FitToCluster(const CheckoutCommandOptions& op
   return FitCheckout(run, options.products, free_bytes);
 }
 
+/// Before any table is dropped.
+absl::Status MakeHistoryDirectory(const std::string& path) {
+  std::error_code error;
+  if (!path.empty()) std::filesystem::create_directories(path, error);
+  if (!error || std::filesystem::is_directory(path)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--history=", path, ": the directory cannot be made: ", error.message()));
+}
+
 }  // namespace
 
 int RunCheckout(const CheckoutCommandOptions& options) {
@@ -170,6 +184,7 @@ int RunCheckout(const CheckoutCommandOptions& options) {
   }
   const auto run_options = RunOptionsOf(options);
   if (!run_options.ok()) return refuse(run_options.status());
+  if (const absl::Status made = MakeHistoryDirectory(options.history); !made.ok()) return refuse(made);
   Interrupts interrupts;
   const bool table = *format == OutputFormat::kTable;
   if (options.protocol != "rsi") {

@@ -405,7 +405,7 @@ class NamCommandLine final : public CommandLine {
     checkout->add_flag("--check", checkout_.check,
                        "record the history and check that it satisfies snapshot isolation");
     Add(checkout, "--history", checkout_.history,
-        "directory for the history, one file per client (nam check-history)", "DIR");
+        "directory for the history, made if missing; one file per client (nam check-history)", "DIR");
     AddFormat(checkout, checkout_.format, {"table", "json"});
     CLI::App* check = Command("check-history", "check that recorded histories satisfy snapshot isolation",
                               [this] { return RunCheckHistory(check_history_, std::cout, std::cerr); });

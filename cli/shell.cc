@@ -187,6 +187,8 @@ int Shell::FeedLine(const std::string& line, Cursor& at) {
   }
   if (at.buffer.empty()) {
     at.buffer_line = at.lines;
+    if (interactive_ && (line == "quit" || line == "exit")) return RunMeta("\\q", at);
+    if (interactive_ && line == "help") return RunMeta("\\?", at);
     if (const std::string_view text = TrimLeft(line); text.starts_with("\\")) return RunMeta(text, at);
   }
   absl::StrAppend(&at.buffer, line, "\n");

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstdint>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -13,7 +14,8 @@ namespace nam::sql {
 namespace {
 
 // Token numbers of pg_query.proto (libpg_query 15).
-constexpr int kFloat = 260, kString = 261, kBitString = 263, kHexString = 264, kInteger = 266;
+constexpr int kUnicodeName = 259, kFloat = 260, kString = 261, kUnicodeString = 262, kBitString = 263,
+              kHexString = 264, kInteger = 266;
 constexpr int kSqlComment = 275, kCComment = 276;
 
 /// The two wire types of protobuf in pg_query_scan's answer: ScanResult {int32 version = 1; repeated
@@ -59,6 +61,17 @@ Token ReadToken(WireReader reader) {
   return token;
 }
 
+/// The scanner gives U&'…' and U&"…" ends before their quotes. They end before the blanks in front of the
+/// next token.
+void MendUnicodeEnds(std::string_view text, std::vector<Token>& tokens) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].kind != kUnicodeName && tokens[i].kind != kUnicodeString) continue;
+    size_t end = i + 1 < tokens.size() ? static_cast<size_t>(tokens[i + 1].start) : text.size();
+    while (end > 0 && absl::ascii_isspace(static_cast<unsigned char>(text[end - 1]))) --end;
+    tokens[i].end = static_cast<int>(end);
+  }
+}
+
 }  // namespace
 
 bool Token::comment() const {
@@ -97,6 +110,7 @@ ScanResult Scan(const std::string& text) {
     }
   }
   pg_query_free_scan_result(scan);
+  MendUnicodeEnds(text, result.tokens);
   return result;
 }
 

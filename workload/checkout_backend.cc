@@ -1,5 +1,6 @@
 #include "workload/checkout_backend.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,7 @@ constexpr int64_t kRetryUs = 100'000;
 absl::Status RsiBackend::MakeTables(const tpcw::CheckoutOptions& checkout,
                                     const CheckoutTableOptions& options) {
   if (options.replace) {
+    NAM_RETURN_IF_ERROR(CheckOwnTables(checkout));
     for (const tpcw::TableSchema& schema : tpcw::CheckoutTables(checkout)) {
       const absl::Status dropped = attachment_.catalog().DropTable(schema.name);
       if (!dropped.ok() && !absl::IsNotFound(dropped)) return dropped;
@@ -42,6 +44,23 @@ absl::Status RsiBackend::MakeTables(const tpcw::CheckoutOptions& checkout,
     }
     NAM_RETURN_IF_ERROR(made);
     made_.push_back(schema.name);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RsiBackend::CheckOwnTables(const tpcw::CheckoutOptions& checkout) const {
+  for (const tpcw::TableSchema& schema : tpcw::CheckoutTables(checkout)) {
+    const auto there = attachment_.catalog().GetTable(schema.name);
+    if (absl::IsNotFound(there.status())) continue;
+    NAM_RETURN_IF_ERROR(there.status());
+    const auto& own = schema.table.columns();
+    if ((*there)->has_record() &&
+        std::equal(own.begin(), own.end(), (*there)->columns().begin(), (*there)->columns().end(),
+                   [](const proto::Column& a, const proto::Column& b) { return a.name() == b.name(); }))
+      continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "there is another table ", schema.name,
+        " than checkout's; rename or drop it in nam sql, or run checkout in another cluster (--state-dir)"));
   }
   return absl::OkStatus();
 }

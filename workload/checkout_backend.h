@@ -48,6 +48,8 @@ class RsiBackend final : public CheckoutBackend {
   absl::StatusOr<std::unique_ptr<txn::Session>> OpenSession() override;
 
  private:
+  /// FAILED_PRECONDITION names a table of the same name that no run of checkout has made.
+  absl::Status CheckOwnTables(const tpcw::CheckoutOptions& checkout) const;
   absl::Status MakeTable(const txn::RecordTableOptions& table, bool after_drop);
 
   catalog::Attachment& attachment_;

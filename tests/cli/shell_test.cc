@@ -479,6 +479,15 @@ TEST_F(ShellTest, InteractiveQuit) {
   EXPECT_THAT(session_.executed, IsEmpty());
 }
 
+TEST_F(ShellTest, InteractiveQuitAndHelpByWords) {
+  FakeReader reader;
+  reader.lines = {"help", "select", "quit;", "exit", "select 1;"};
+  Shell shell(session_, catalog_, interrupts_, out_, err_, {});
+  EXPECT_EQ(shell.RunInteractive(reader), kExitOk);
+  EXPECT_THAT(out_.str(), HasSubstr("\\q"));
+  EXPECT_THAT(session_.executed, ElementsAre("select\nquit")) << "within a statement they are its words";
+}
+
 TEST_F(ShellTest, CompletesKeywordsAndNames) {
   AddTable();
   Completer completer(catalog_);

@@ -1,4 +1,5 @@
 """Transactions through real processes: SQL on record tables, and checkout with its history checked."""
+import os
 import signal
 import time
 
@@ -102,6 +103,26 @@ class Transactions(cases.Case):
             self.assertIn("--replace", there.err)
             cluster.stop()
 
+    def test_checkout_drops_only_tables_of_its_own(self):
+        """And none before it knows where the history goes."""
+        cluster = Cluster(self, memory=MEMORY, compute=1)
+        cluster.done("sql", "-c", "CREATE TABLE orders (id int PRIMARY KEY, mine text)",
+                     "-c", "INSERT INTO orders VALUES (1, 'precious')")
+        run = ["checkout", "--replace", "--transactions=10", "--products=500"]
+        refused = cluster.nam(*run)
+        self.assertEqual(refused.code, 1, refused)
+        self.assertIn("there is another table orders than checkout's; rename or drop it", refused.err)
+        self.assertEqual(self.first_row(cluster, "SELECT * FROM orders"), "1,precious")
+        cluster.done("sql", "-c", "DROP TABLE orders")
+        history = self.scratch.file("histories/of/today")
+        cluster.done(*run, "--history=" + history)
+        self.assertIn("client-0.history", os.listdir(history))
+        before = self.first_row(cluster, "SELECT count(*) FROM orders")
+        refused = cluster.nam(*run, "--history=%s/client-0.history/x" % history)
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn("cannot be made", refused.err)
+        self.assertEqual(self.first_row(cluster, "SELECT count(*) FROM orders"), before)
+
     def first_row(self, cluster, query):
         return cluster.done("sql", "--format=csv", "-c", query).out.splitlines()[1]
 
@@ -199,6 +220,8 @@ class Transactions(cases.Case):
             run.signal(signal.SIGINT)
             self.assertEqual(run.wait(), 130, run.said())
             self.assertEqual(set(cluster.tables()) & names, set(), moment)
+            if moment == "running":
+                self.assertIn("the run's tables are dropped again", run.err())
 
     def test_stopped_shm_leased(self):
         """A client that stalls in mid-transaction, and one that is idle in one, delay no other beyond a lease."""

@@ -34,6 +34,14 @@ TEST(SplitTest, QuotesAndCommentsHideThem) {
   EXPECT_EQ(Split("select 'é;€' ; x"), "select 'é;€'|x…");
 }
 
+TEST(SplitTest, UnicodeStringsAndNamesBelongToTheirStatement) {
+  EXPECT_EQ(Split("select U&'\\0061'"), "select U&'\\0061'…");
+  EXPECT_EQ(Split("delete from t where a = 1 U&'x;y' ; select U&\";\" -- c\n;"),
+            "delete from t where a = 1 U&'x;y'|select U&\";\"|");
+  EXPECT_EQ(Split("select U&'a'\n'b' ;"), "select U&'a'\n'b'|");
+  EXPECT_EQ(Split("select U&'!0061' UESCAPE '!';"), "select U&'!0061' UESCAPE '!'|");
+}
+
 TEST(SplitTest, AnErrorWithinAStringEndsWithTheString) {
   EXPECT_EQ(Split("select 1; select E'\\udb99'; select 2;"), "select 1|select E'\\udb99'|select 2|");
   EXPECT_EQ(Split("select E'\\ud83d ; it''s \\' ;', 3 ; select 2"),
