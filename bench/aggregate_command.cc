@@ -1,10 +1,8 @@
 #include <algorithm>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "bench/aggregate_workload.h"
 #include "bench/algorithm_command.h"
 #include "bench/algorithm_report.h"
 #include "bench/commands.h"
@@ -36,33 +34,34 @@ class AggregateBench final : public AlgorithmCommand {
     NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> sizes, ParseCounts("--tuples", tuples_, kTuplesMax));
     NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, ParseCounts("--groups", groups_, kTuplesMax));
     config_ = {{"tuples", sizes}, {"groups", numbers}};
-    AggregateWorkload::Options options{.dense = keys_ == "dense", .seed = seed(), .threads = host_threads()};
-    for (const uint64_t tuples : sizes) AddCases(tuples, numbers, options.cases);
-    if (options.cases.empty()) {
+    uint64_t most_groups = 0;
+    for (const uint64_t tuples : sizes) most_groups = std::max(most_groups, AddCases(tuples, numbers));
+    if (cases_.empty()) {
       return absl::InvalidArgumentError(absl::StrCat("--groups=", CountLabel(numbers[0]),
                                                      " are more than --tuples=", CountLabel(sizes[0])));
     }
     RemarkOnSizes(sizes);
-    uint64_t most_groups = 0;
-    for (const AggregateCase& each : options.cases) most_groups = std::max(most_groups, each.groups);
     need_ = NeedOf(*std::max_element(sizes.begin(), sizes.end()), most_groups);
-    workload_.emplace(options);
     return absl::OkStatus();
   }
 
-  /// A remark lists the numbers of groups that are greater than that of the tuples.
-  void AddCases(uint64_t tuples, const std::vector<uint64_t>& numbers, std::vector<AggregateCase>& cases) {
+  /// A remark lists the numbers of groups that are greater than that of the tuples. Returns the greatest of
+  /// the others, or 0.
+  uint64_t AddCases(uint64_t tuples, const std::vector<uint64_t>& numbers) {
+    uint64_t most_groups = 0;
     std::vector<std::string> skipped;
     for (const uint64_t groups : numbers) {
       if (groups <= tuples) {
-        cases.push_back({tuples, groups});
+        cases_.push_back(CaseOf(AggregateCase{tuples, groups, keys_ == "dense"}, seed(), host_threads()));
+        most_groups = std::max(most_groups, groups);
       } else {
         skipped.push_back(CountLabel(groups));
       }
     }
-    if (skipped.empty()) return;
+    if (skipped.empty()) return most_groups;
     remarks_.push_back(absl::StrCat("Skipped: ", absl::StrJoin(skipped, ", "),
                                     " groups, which are more than ", CountLabel(tuples), " tuples."));
+    return most_groups;
   }
 
   MemoryNeed NeedOf(uint64_t tuples, uint64_t groups) const {
@@ -79,7 +78,6 @@ class AggregateBench final : public AlgorithmCommand {
             .own_bytes = tuples * kTupleBytes * 2,  // loading holds them twice
             .peer_bytes = has_peer() ? tuples * kTupleBytes + groups * kDuckDbGroupBytes : 0};
   }
-  Workload& workload() override { return *workload_; }
   Json Summarize(const std::vector<CaseFigures>& figures) const override {
     return simulated() ? Figure8bSummary(figures) : AggregateSummary(figures);
   }
@@ -87,7 +85,6 @@ class AggregateBench final : public AlgorithmCommand {
   std::vector<std::string> tuples_;  // empty: 128M; in sim those of the redesign paper's figure 8b
   std::vector<std::string> groups_ = {"1", "1K", "1M", "16M", "64M"};
   std::string keys_ = "dense";
-  std::optional<AggregateWorkload> workload_;
 };
 
 }  // namespace

@@ -1,11 +1,9 @@
 #include <algorithm>
-#include <optional>
 
 #include "base/status_macros.h"
 #include "bench/algorithm_command.h"
 #include "bench/algorithm_report.h"
 #include "bench/commands.h"
-#include "bench/join_workload.h"
 #include "bench/tuple_table.h"
 
 namespace nam::bench {
@@ -44,13 +42,12 @@ class JoinBench final : public AlgorithmCommand {
     config_ = {{"tuples", sizes}};
     need_ = NeedOf(*std::max_element(sizes.begin(), sizes.end()));
     RemarkOnSizes(sizes);
-    JoinWorkload::Options options{.seed = seed(), .threads = host_threads()};
     for (const uint64_t tuples : sizes) {
       for (const double selectivity : selectivity_) {
-        for (const double zipf : zipf_) options.cases.push_back({tuples, selectivity, zipf});
+        for (const double zipf : zipf_)
+          cases_.push_back(CaseOf(JoinCase{tuples, selectivity, zipf}, seed(), host_threads()));
       }
     }
-    workload_.emplace(options);
     return absl::OkStatus();
   }
   MemoryNeed NeedOf(uint64_t tuples) const {
@@ -59,7 +56,6 @@ class JoinBench final : public AlgorithmCommand {
     if (has_peer()) need.peer_bytes = 2 * tuples * kDuckDbBytes;
     return need;
   }
-  Workload& workload() override { return *workload_; }
   Json Summarize(const std::vector<CaseFigures>& figures) const override {
     return simulated() ? Figure8aSummary(figures) : JoinSummary(figures);
   }
@@ -67,7 +63,6 @@ class JoinBench final : public AlgorithmCommand {
   // Empty: the defaults of the help text; in sim those of the redesign paper's figure 8a.
   std::vector<std::string> tuples_;  // per relation
   std::vector<double> selectivity_, zipf_;
-  std::optional<JoinWorkload> workload_;
 };
 
 }  // namespace
