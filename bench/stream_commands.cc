@@ -15,7 +15,7 @@
 #include "bench/bench_server.h"
 #include "bench/commands.h"
 #include "bench/fabric_case.h"
-#include "bench/testbed_command.h"
+#include "bench/testbed.h"
 #include "fabric/region_directory.h"
 #include "storage/block.h"
 #include "storage/block_sink.h"
