@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "base/host_memory.h"
-#include "bench/algorithm.h"
 #include "bench/algorithm_case.h"
 #include "bench/algorithm_report.h"
 #include "bench/algorithm_work.h"

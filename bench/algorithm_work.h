@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/algorithm.h"
 #include "bench/algorithm_case.h"
 #include "bench/command.h"
 #include "bench/duckdb.h"
@@ -16,6 +15,24 @@
 #include "session/session.h"
 
 namespace nam::bench {
+
+/// A way to run a query, forced by the session's settings.
+struct Algorithm {
+  std::string name;  // `rrj`
+  std::vector<std::pair<std::string, std::string>> settings;
+};
+
+/// `rrj`, `rdma_ghj`, `ghj` and `ghj_bloom` over sockets, `ghj_fabric` and `ghj_bloom_fabric` over the
+/// fabric, `pipelined`, and at last `auto`.
+const std::vector<Algorithm>& JoinAlgorithms();
+/// `rdma`, `dist`, `auto`.
+const std::vector<Algorithm>& AggregateAlgorithms();
+std::vector<std::string> NamesOf(const std::vector<Algorithm>& algorithms);
+/// Those with the names, which must be among them.
+std::vector<Algorithm> Named(const std::vector<Algorithm>& algorithms, const std::vector<std::string>& names);
+
+/// Forces it from the next statement on, with one SET per setting. After an error some of them are set.
+absl::Status Force(session::Session& session, const Algorithm& algorithm);
 
 struct AlgorithmWorkOptions {
   std::vector<Algorithm> algorithms;
