@@ -100,17 +100,18 @@ bool EndsAreWhole(const BlockLayout& layout, uint32_t column, const std::byte* p
 
 }  // namespace
 
-BlockLayout::BlockLayout(std::span<const uint8_t> widths, uint32_t block_rows, uint32_t pointer_slots,
-                         std::span<const uint32_t> text_bytes)
-    : widths_(widths.begin(), widths.end()),
-      text_bytes_(text_bytes.begin(), text_bytes.end()),
-      block_rows_(block_rows),
-      pointer_slots_(pointer_slots) {
+void BlockLayout::Reset(std::span<const uint8_t> widths, uint32_t block_rows, uint32_t pointer_slots,
+                        std::span<const uint32_t> text_bytes) {
   NAM_CHECK(text_bytes.empty() || text_bytes.size() == widths.size());
+  widths_.assign(widths.begin(), widths.end());
+  text_bytes_.assign(text_bytes.begin(), text_bytes.end());
+  block_rows_ = block_rows;
+  pointer_slots_ = pointer_slots;
   prefix_bytes_ = pointers_offset() + pointer_slots * 8;
+  page_offsets_.resize(widths.size());
   uint32_t at = prefix_bytes_;
   for (uint32_t c = 0; c < columns(); ++c) {
-    page_offsets_.push_back(at);
+    page_offsets_[c] = at;
     at = AlignUp8(at + page_bytes(c));
   }
   bytes_ = at;

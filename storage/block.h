@@ -113,10 +113,18 @@ inline constexpr uint32_t kMaxColumns = 1024;
 /// The offsets within the blocks of one chain. A value.
 class BlockLayout {
  public:
-  /// `text_bytes`: per column, the room for texts in its page; 0 for other columns, empty if no column is
-  /// plain text. A plain text column's width is that of an end.
+  /// No columns.
+  BlockLayout() = default;
+  /// As Reset.
   BlockLayout(std::span<const uint8_t> widths, uint32_t block_rows, uint32_t pointer_slots,
-              std::span<const uint32_t> text_bytes = {});
+              std::span<const uint32_t> text_bytes = {}) {
+    Reset(widths, block_rows, pointer_slots, text_bytes);
+  }
+  /// Replaces the layout in the memory of the former one. `text_bytes`: per column, the room for texts in its
+  /// page; 0 for other columns, empty if no column is plain text. A plain text column's width is that of an
+  /// end.
+  void Reset(std::span<const uint8_t> widths, uint32_t block_rows, uint32_t pointer_slots,
+             std::span<const uint32_t> text_bytes = {});
   /// The most rows that fit into `block_bytes`, without plain texts; 0 if none fits.
   static uint32_t RowsThatFit(std::span<const uint8_t> widths, uint32_t block_bytes, uint32_t pointer_slots);
 
@@ -138,10 +146,10 @@ class BlockLayout {
   std::vector<uint8_t> widths_;
   std::vector<uint32_t> text_bytes_;
   std::vector<uint32_t> page_offsets_;
-  uint32_t block_rows_;
-  uint32_t pointer_slots_;
-  uint32_t prefix_bytes_;
-  uint32_t bytes_;
+  uint32_t block_rows_ = 0;
+  uint32_t pointer_slots_ = 0;
+  uint32_t prefix_bytes_ = 0;
+  uint32_t bytes_ = 0;
 };
 
 /// The number of pointers that each block of a chain reserves.

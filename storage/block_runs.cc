@@ -8,8 +8,8 @@ constexpr uint32_t kMergeGapBytes = 1024;
 
 }  // namespace
 
-std::vector<ByteRange> RunsOf(const BlockLayout& layout, std::span<const uint32_t> columns) {
-  std::vector<ByteRange> runs{{0, layout.prefix_bytes()}};
+void FindRuns(const BlockLayout& layout, std::span<const uint32_t> columns, std::vector<ByteRange>& runs) {
+  runs.assign({{0, layout.prefix_bytes()}});
   for (uint32_t column : columns) {
     const uint32_t offset = layout.page_offset(column);
     // Rounds up to whole words, where the next page begins, so that copies stay aligned.
@@ -21,7 +21,6 @@ std::vector<ByteRange> RunsOf(const BlockLayout& layout, std::span<const uint32_
       runs.push_back({offset, end - offset});
     }
   }
-  return runs;
 }
 
 uint32_t TotalBytes(std::span<const ByteRange> runs) {

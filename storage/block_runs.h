@@ -14,9 +14,9 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
-/// The byte ranges to move per block for `columns` (ascending): the prefix and their mini-pages. Adjacent
-/// ranges are merged, including small gaps.
-std::vector<ByteRange> RunsOf(const BlockLayout& layout, std::span<const uint32_t> columns);
+/// Replaces `runs` by the byte ranges to move per block for `columns` (ascending): the prefix and their
+/// mini-pages. Adjacent ranges are merged, including small gaps.
+void FindRuns(const BlockLayout& layout, std::span<const uint32_t> columns, std::vector<ByteRange>& runs);
 uint32_t TotalBytes(std::span<const ByteRange> runs);
 
 }  // namespace nam::storage

@@ -45,6 +45,7 @@ BlockStream::BlockStream(Channel& channel, const StreamTable& table, const Strea
       posts_are_calls_(channel.fabric().capabilities().posts_are_calls) {
   NAM_CHECK(options.window >= 1 && options.window <= 64);
   slots_.resize(options.window);
+  chains_.resize(options.window);
 }
 
 BlockStream::~BlockStream() {
@@ -59,16 +60,16 @@ BlockStream::~BlockStream() {
 /// The chain whose next block must be posted; nullptr if there is none (yet).
 absl::StatusOr<BlockStream::Chain*> BlockStream::ChainToPost() {
   while (true) {
-    if (!chains_.empty()) {
-      Chain& last = chains_.back();
+    if (first_chain_ < end_chain_) {
+      Chain& last = chain_at(end_chain_ - 1);
       SkipBlocks(last);
       if (last.posted < last.start.end) return last.posted < last.pointers.size() ? &last : nullptr;
       if (last.delivered == last.start.end) {
-        chains_.pop_back();
+        --end_chain_;
         continue;
       }
     }
-    if (chains_.size() >= chains_ahead_) return nullptr;
+    if (end_chain_ - first_chain_ >= chains_ahead_) return nullptr;
     if (options_.slow_start && head_ < tail_ && claimed_ > 2 * counters_.blocks) return nullptr;
     NAM_ASSIGN_OR_RETURN(const bool more, Claim());
     if (!more) return nullptr;
@@ -86,17 +87,20 @@ absl::StatusOr<bool> BlockStream::Claim() {
     ++claimed_;
     start->end = std::min(start->end, start->blocks);
     if (start->first >= start->end) continue;
-    BlockLayout layout(table_.WidthsOf(*start), start->block_rows,
-                       PointerSlots(start->blocks, table_.pointer_group), start->text_bytes);
-    if (!in_place_ && uint64_t{layout.bytes()} * slots_.size() > channel_.buffer().bytes()) {
+    Chain& chain = chain_at(end_chain_);
+    chain.start = *std::move(start);
+    chain.layout.Reset(table_.WidthsOf(chain.start), chain.start.block_rows,
+                       PointerSlots(chain.start.blocks, table_.pointer_group), chain.start.text_bytes);
+    if (!in_place_ && uint64_t{chain.layout.bytes()} * slots_.size() > channel_.buffer().bytes()) {
       return absl::ResourceExhaustedError(absl::StrFormat(
           "%d blocks of %d bytes do not fit the stream's buffer of %d bytes: take a smaller window",
-          slots_.size(), layout.bytes(), channel_.buffer().bytes()));
+          slots_.size(), chain.layout.bytes(), channel_.buffer().bytes()));
     }
-    std::vector<ByteRange> runs = RunsOf(layout, table_.columns), prefix = RunsOf(layout, {});
-    std::vector<uint64_t> pointers = start->head;
-    chains_.push_back(
-        Chain{*std::move(start), std::move(layout), std::move(runs), std::move(prefix), std::move(pointers)});
+    FindRuns(chain.layout, table_.columns, chain.runs);
+    if (chain.start.first > 0) FindRuns(chain.layout, {}, chain.prefix);
+    chain.pointers.assign(chain.start.head.begin(), chain.start.head.end());
+    chain.posted = chain.delivered = 0;
+    ++end_chain_;
     return true;
   }
   return false;
@@ -138,7 +142,8 @@ void BlockStream::SkipBlocks(Chain& chain) {
 }
 
 void BlockStream::DropDelivered() {
-  while (!chains_.empty() && chains_.front().delivered == chains_.front().start.end) chains_.pop_front();
+  while (first_chain_ < end_chain_ && chain_at(first_chain_).delivered == chain_at(first_chain_).start.end)
+    ++first_chain_;
 }
 
 absl::Status BlockStream::Prepare(Slot& slot, uint32_t slot_number) {

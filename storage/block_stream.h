@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
@@ -103,11 +102,12 @@ class BlockStream {
   const StreamCounters& counters() const { return counters_; }
 
  private:
+  /// Keeps its memory from one chain to the next: many have one block, for which each allocation counts.
   struct Chain {
     ChainStart start;  // `end` clipped to its blocks
     BlockLayout layout;
     std::vector<ByteRange> runs;     // per block, one READ each
-    std::vector<ByteRange> prefix;   // for blocks that are READ only for their pointers
+    std::vector<ByteRange> prefix;   // for blocks before start.first, which are READ only for their pointers
     std::vector<uint64_t> pointers;  // of the blocks located so far
     uint32_t posted = 0;
     uint32_t delivered = 0;
@@ -129,6 +129,7 @@ class BlockStream {
   absl::Status PostBatches();
   absl::StatusOr<Chain*> ChainToPost();
   absl::StatusOr<bool> Claim();
+  Chain& chain_at(uint64_t number) { return chains_[number % chains_.size()]; }
   void SkipBlocks(Chain& chain);
   bool CanSkip(const Chain& chain, uint32_t index) const;
   void MoreChainsAhead() { chains_ahead_ = std::min(2 * chains_ahead_, slots_.size()); }
@@ -154,7 +155,9 @@ class BlockStream {
   int64_t filled_ns_ = std::numeric_limits<int64_t>::min() / 2;
   size_t refill_at_ = 0;
   std::vector<Batch> batches_;  // one per queue pair
-  std::deque<Chain> chains_;    // addresses are stable; front: being delivered
+  std::vector<Chain> chains_;   // one per slot at most; those from first_chain_ to end_chain_ are in use
+  uint64_t first_chain_ = 0;    // being delivered
+  uint64_t end_chain_ = 0;
   bool source_dry_ = false;
   uint64_t claimed_ = 0;    // chains
   uint64_t head_ = 0;       // slots delivered, total

@@ -22,7 +22,8 @@ absl::StatusOr<MulticastBlocks> MulticastBlocks::Number(const std::vector<Multic
       const auto count = static_cast<uint32_t>(from.pointers.size());
       BlockLayout layout(table.widths, from.block_rows, PointerSlots(count, table.pointer_group),
                          from.text_bytes);
-      std::vector<ByteRange> runs = RunsOf(layout, table.columns);
+      std::vector<ByteRange> runs;
+      FindRuns(layout, table.columns, runs);
       const uint32_t bytes = TotalBytes(runs);
       const auto chain = static_cast<uint32_t>(blocks.chains_.size());
       blocks.chains_.push_back({t, from.partition, std::move(layout), std::move(runs), bytes});

@@ -204,7 +204,7 @@ expect 0 "runs in" "$nam" up "${state[@]}" --fabric=tcp --memory-servers=1 --com
 catalog=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["catalog"])' "$work/state/cluster.json")
 member=(--catalog="$catalog" --secret-file="$work/state/secret")
 for role in memserver compute; do
-  expect 1 '"nosuch0": datagrams need one; name it by --multicast-interface' \
+  expect 1 '"nosuch0" is up with an IPv4 address, which datagrams need: choose another by --multicast-interface' \
     "$nam" "$role" "${member[@]}" --multicast-interface=nosuch0
 done
 expect 3 '"nosuch0"' env NAM_MULTICAST_INTERFACE=nosuch0 "$nam" status "${member[@]}"
