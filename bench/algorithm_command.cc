@@ -128,7 +128,7 @@ absl::StatusOr<Report> AlgorithmCommand::OnProcesses(Run& run) {
         duckdb,
         DuckDb::Start({.peer_dir = peer_dir_, .log_file = directory + "/duckdb.log", .threads = threads_}));
   }
-  AlgorithmWork work(run, workload(),
+  AlgorithmWork work(run, cases_,
                      {.algorithms = algorithms_,
                       .repeat = repeat_,
                       .threads = threads_,
@@ -147,7 +147,7 @@ absl::StatusOr<Report> AlgorithmCommand::OnProcesses(Run& run) {
 /// (plan/work_cost.h) charge the work per row; the cache model charges its accesses. The calling thread
 /// drives the world; Ctrl-C ends it between two turns.
 absl::StatusOr<Report> AlgorithmCommand::InSim(Run& run) {
-  AlgorithmWork work(run, workload(),
+  AlgorithmWork work(run, cases_,
                      {.algorithms = algorithms_,
                       .repeat = repeat_,
                       .warm_up = 1,
@@ -222,7 +222,7 @@ std::string AlgorithmCommand::ModelText() const {
 }
 
 Report AlgorithmCommand::ReportOf(const AlgorithmWork& work, Json config) {
-  const std::vector<CaseFigures>& figures = work.cases();
+  const std::vector<CaseFigures>& figures = work.figures();
   Report report{.config = config_,
                 .rows = FigureRows(figures),
                 .summary = Summarize(figures),

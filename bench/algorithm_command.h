@@ -5,11 +5,10 @@
 #include <vector>
 
 #include "base/host_memory.h"
-#include "bench/algorithm.h"
+#include "bench/algorithm_case.h"
 #include "bench/algorithm_report.h"
 #include "bench/algorithm_work.h"
 #include "bench/command.h"
-#include "bench/workload.h"
 #include "fabric/sim/cache_model.h"
 #include "fabric/sim/nic_model.h"
 
@@ -61,10 +60,9 @@ class AlgorithmCommand : public Command {
   /// `own`, and the common options.
   std::vector<Option> WithAlgorithms(std::vector<Option> own);
 
-  /// Fills in what was left open and makes the cases, after the common options are complete. Sets need_,
-  /// config_ and remarks_.
+  /// Fills in what was left open and makes the cases, after the common options are complete. Sets cases_,
+  /// need_, config_ and remarks_.
   virtual absl::Status MakeCases() = 0;
-  virtual Workload& workload() = 0;
   virtual Json Summarize(const std::vector<CaseFigures>& figures) const = 0;
 
   bool has_peer() const { return peer_ == "duckdb"; }
@@ -74,6 +72,7 @@ class AlgorithmCommand : public Command {
   /// Adds a remark on what fewer tuples than the paper's do not show.
   void RemarkOnSizes(const std::vector<uint64_t>& sizes);
 
+  std::vector<AlgorithmCase> cases_;
   MemoryNeed need_;
   Json config_ = Json::object();
   std::vector<std::string> remarks_;  // sentences below the table and in the configuration

@@ -15,7 +15,7 @@ Json FigureRows(const std::vector<CaseFigures>& figures);
 /// Bars of speeds, one group per case.
 std::string SpeedChart(const std::string& title, const std::vector<CaseFigures>& figures);
 
-// Summaries. Settings of the figures are those of JoinWorkload and AggregateWorkload.
+// Summaries. Settings of the figures are those of AlgorithmCase.
 
 /// Ratios of the case with the most tuples, the highest selectivity and the least skew. If there are several
 /// sizes, each also has its own keys (`rrj_over_ghj_16m`). `uniform_over_zipf_1` compares Zipf 0 and 1.

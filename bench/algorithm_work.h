@@ -7,15 +7,32 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/algorithm.h"
+#include "bench/algorithm_case.h"
 #include "bench/command.h"
 #include "bench/duckdb.h"
 #include "bench/turns.h"
-#include "bench/workload.h"
 #include "catalog/attachment.h"
 #include "session/session.h"
 
 namespace nam::bench {
+
+/// A way to run a query, forced by the session's settings.
+struct Algorithm {
+  std::string name;  // `rrj`
+  std::vector<std::pair<std::string, std::string>> settings;
+};
+
+/// `rrj`, `rdma_ghj`, `ghj` and `ghj_bloom` over sockets, `ghj_fabric` and `ghj_bloom_fabric` over the
+/// fabric, `pipelined`, and at last `auto`.
+const std::vector<Algorithm>& JoinAlgorithms();
+/// `rdma`, `dist`, `auto`.
+const std::vector<Algorithm>& AggregateAlgorithms();
+std::vector<std::string> NamesOf(const std::vector<Algorithm>& algorithms);
+/// Those with the names, which must be among them.
+std::vector<Algorithm> Named(const std::vector<Algorithm>& algorithms, const std::vector<std::string>& names);
+
+/// Forces it from the next statement on, with one SET per setting. After an error some of them are set.
+absl::Status Force(session::Session& session, const Algorithm& algorithm);
 
 struct AlgorithmWorkOptions {
   std::vector<Algorithm> algorithms;
@@ -37,32 +54,30 @@ class AlgorithmWork {
     std::string why;
   };
 
-  /// `run` and `workload` must outlive this object.
-  AlgorithmWork(Run& run, Workload& workload, const AlgorithmWorkOptions& options)
-      : run_(run), workload_(workload), options_(options) {}
+  /// `run` must outlive this object.
+  AlgorithmWork(Run& run, std::vector<AlgorithmCase> cases, const AlgorithmWorkOptions& options)
+      : run_(run), cases_(std::move(cases)), options_(options) {}
 
   absl::Status RunOn(catalog::Attachment& attachment);
 
   // After RunOn:
-  /// In the workload's order; with the plan of the explained algorithm.
-  const std::vector<CaseFigures>& cases() const { return cases_; }
+  /// In the order of the cases; with the plan of the explained algorithm.
+  const std::vector<CaseFigures>& figures() const { return figures_; }
   const std::vector<Skipped>& skipped() const { return skipped_; }
 
  private:
   absl::Status Prepare(session::Session& session);
-  absl::StatusOr<Json> Explain(session::Session& session) const;
-  absl::Status RunCase(catalog::Attachment& attachment, session::Session& session, size_t index);
-  absl::Status Load(catalog::Attachment& attachment, const std::string& title);
-  absl::Status DropTables(session::Session& session);
-  std::vector<Contender> MakeContenders(session::Session& session);
-  absl::StatusOr<Turn> Ask(session::Session& session, const Algorithm& algorithm);
-  absl::StatusOr<Turn> AskDuckDb();
+  absl::StatusOr<Json> Explain(session::Session& session, const std::string& sql) const;
+  absl::Status RunCase(catalog::Attachment& attachment, session::Session& session, const AlgorithmCase& of);
+  absl::Status Load(catalog::Attachment& attachment, const std::string& title, const TupleTable& table);
+  absl::Status Drop(session::Session& session, const TupleTable& table);
+  std::vector<Contender> MakeContenders(session::Session& session, const std::string& sql);
 
   Run& run_;
-  Workload& workload_;
+  const std::vector<AlgorithmCase> cases_;
   const AlgorithmWorkOptions options_;
   std::vector<Skipped> skipped_;
-  std::vector<CaseFigures> cases_;
+  std::vector<CaseFigures> figures_;
 };
 
 }  // namespace nam::bench

@@ -93,10 +93,9 @@ class Choice final : public Command {
     std::copy_if(points_.begin(), points_.end(), std::back_inserter(points),
                  [&](const ChoicePoint& point) { return point.fabric == fabric; });
     if (points.empty()) return absl::OkStatus();
-    JoinWorkload::Options options{.seed = seed_, .threads = threads_};
-    for (const ChoicePoint& point : points) options.cases.push_back(point.join);
-    JoinWorkload workload(options);
-    AlgorithmWork work(run, workload,
+    std::vector<AlgorithmCase> cases;
+    for (const ChoicePoint& point : points) cases.push_back(CaseOf(point.join, seed_, threads_));
+    AlgorithmWork work(run, cases,
                        {.algorithms = algorithms_,
                         .repeat = repeat_,
                         .threads = threads_,
@@ -108,7 +107,7 @@ class Choice final : public Command {
     };
     NAM_RETURN_IF_ERROR(
         run.InCluster(ClusterFor(need_, fabric, memory_servers_, compute_servers_, threads_), measure));
-    for (size_t i = 0; i < points.size(); ++i) results.push_back(ResultOf(points[i], work.cases()[i]));
+    for (size_t i = 0; i < points.size(); ++i) results.push_back(ResultOf(points[i], work.figures()[i]));
     for (const AlgorithmWork::Skipped& each : work.skipped()) {
       report.config["skipped"][each.algorithm] = each.why;
       absl::StrAppend(&report.remarks, "Left out: ", each.algorithm, ": ", each.why, ".\n");

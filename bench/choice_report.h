@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/join_workload.h"
+#include "bench/algorithm_case.h"
 #include "bench/turns.h"
 #include "terminal/json_report.h"
 

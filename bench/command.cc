@@ -133,6 +133,17 @@ absl::Status Print(Command& command, OutputFormat format, Report report) {
 
 }  // namespace
 
+absl::Status RunAtOnce(const std::vector<fabric::Fabric*>& fabrics,
+                       const std::function<absl::Status(size_t)>& body) {
+  std::vector<absl::Status> results(fabrics.size());
+  std::vector<std::unique_ptr<fabric::Thread>> threads;
+  for (size_t i = 0; i < fabrics.size(); ++i)
+    threads.push_back(fabrics[i]->StartThread("bench-worker", [&, i] { results[i] = body(i); }));
+  threads.clear();  // waits for them
+  for (const absl::Status& result : results) NAM_RETURN_IF_ERROR(result);
+  return absl::OkStatus();
+}
+
 int ThreadsOf(int wanted, int compute_servers) {
   const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return std::max(1, (wanted > 0 ? wanted : processors) / compute_servers) * compute_servers;

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "bench/report.h"
 #include "catalog/attachment.h"
+#include "fabric/fabric.h"
 #include "localcluster/connect.h"
 #include "localcluster/local_cluster.h"
 #include "localcluster/stop_signals.h"
@@ -142,6 +143,9 @@ class Command {
 /// was wrong.
 int RunCommand(Command& command);
 
+/// Runs `body(i)` on a thread of fabrics[i], all at once. Returns the first error, once all have returned.
+absl::Status RunAtOnce(const std::vector<fabric::Fabric*>& fabrics,
+                       const std::function<absl::Status(size_t)>& body);
 /// The threads of all compute servers together, a multiple of these; `wanted` 0: one per processor.
 int ThreadsOf(int wanted, int compute_servers);
 /// INVALID_ARGUMENT names the first option that is out of its range, or no word that there is.

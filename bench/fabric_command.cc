@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "bench/commands.h"
 #include "bench/fabric_case.h"
-#include "bench/testbed_command.h"
+#include "bench/testbed.h"
 #include "terminal/plot.h"
 #include "terminal/units.h"
 

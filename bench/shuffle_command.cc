@@ -18,15 +18,7 @@
 namespace nam::bench {
 namespace {
 
-using Case = ShuffleBench::Case;
-
 constexpr double kMiB = 1 << 20;
-
-std::vector<CaseFigures> FiguresOf(const ShuffleBench& bench) {
-  std::vector<CaseFigures> cases;
-  for (const Case& each : bench.cases()) cases.push_back(each.figures);
-  return cases;
-}
 
 double PerRow(int64_t ns, uint64_t rows) {
   return rows == 0 ? 0 : Rounded(static_cast<double>(ns) / static_cast<double>(rows));
@@ -37,16 +29,16 @@ std::string KeyOf(const std::string& plan) {
   return absl::StrReplaceAll(plan, {{", ", "_"}});
 }
 
-Json RowOf(const ShuffleBench& bench, const Case& of, const ContenderTimes& plan) {
+Json RowOf(const ShuffleCase& of, const ContenderTimes& plan, uint64_t lineorder_rows, bool simulated) {
   Json row = of.figures.settings;
   row["plan"] = plan.name;
   row["median_ms"] = Rounded(plan.median_ms());
   row["rounds_ms"] = Rounded(plan.times_ms);
   SetIf(row, "over_pipelined", of.figures.Ratio(plan.name, kPipelined));
-  row["rows_per_second"] = std::llround(static_cast<double>(bench.lineorder_rows()) * 1e3 / plan.median_ms());
+  row["rows_per_second"] = std::llround(static_cast<double>(lineorder_rows) * 1e3 / plan.median_ms());
   row["answer"] = plan.equal ? "equal" : "DIFFERENT";
-  const ShuffleBench::Moved& moved = of.moved.at(plan.name);
-  if (bench.simulated()) {
+  const ShuffleMoved& moved = of.moved.at(plan.name);
+  if (simulated) {
     row["network_mib"] = Rounded(moved.network_bytes / kMiB);
     row["busiest_card"] = moved.busiest.what;
     row["busy"] = Rounded(moved.busiest.fraction);
@@ -61,15 +53,8 @@ Json RowOf(const ShuffleBench& bench, const Case& of, const ContenderTimes& plan
 }
 
 /// The paper's text gives times as ratios.
-std::string RatiosOf(const std::vector<CaseFigures>& cases) {
-  Json rows = Json::array();
-  for (const CaseFigures& each : cases) {
-    for (const char* plan : {kShuffle, kMaterialized}) {
-      rows.push_back({{"plan", plan},
-                      {"tables", each.settings.at("tables")},
-                      {"over_pipelined", *each.Ratio(plan, kPipelined)}});
-    }
-  }
+std::string RatiosOf(Json rows) {
+  std::erase_if(rows.get_ref<Json::array_t&>(), [](const Json& row) { return row["plan"] == kPipelined; });
   LinePlot lines = PlotRows(rows, {.title = "Time over the pipelined plan's, by joined tables",
                                    .series = "plan",
                                    .x = "tables",
@@ -79,14 +64,6 @@ std::string RatiosOf(const std::vector<CaseFigures>& cases) {
   constexpr char kFigure7a[] = "I-Store, figure 7a";
   lines.paper = {{kShuffle, kFigure7a, 2, 1}, {kShuffle, kFigure7a, 4, 3}};
   return SvgOf(lines);
-}
-
-Json ShuffleRows(const ShuffleBench& bench) {
-  Json rows = Json::array();
-  for (const Case& each : bench.cases()) {
-    for (const ContenderTimes& plan : each.figures.contenders) rows.push_back(RowOf(bench, each, plan));
-  }
-  return rows;
 }
 
 Json ShuffleSummary(const std::vector<CaseFigures>& cases) {
@@ -114,7 +91,7 @@ class Shuffle final : public Command {
   Shuffle() : Command("shuffle", "star joins by pipelined plans, compared to shuffle-based ones") {}
 
   std::vector<Option> Options() override {
-    ShuffleBench::Options& bench = options_;
+    ShuffleOptions& bench = options_;
     return {
         Option::OneOf("--fabric", &fabric_, {"shm", "tcp", "verbs", "sim"}, "transport of the cluster"),
         Option::Within("--tables", &bench.tables, 2, 4, "numbers of joined tables: 2, 3, 4 (all)"),
@@ -145,7 +122,7 @@ class Shuffle final : public Command {
  private:
   absl::StatusOr<Report> OnProcesses(Run& run);
   absl::StatusOr<Report> InSim(Run& run);
-  Report ReportOf(const ShuffleBench& bench) const;
+  Report ReportOf(const ShuffleFigures& figures) const;
   uint64_t TableMemory() const {
     return MemoryForTables(SsbBenchmark().bytes_per_scale_factor * options_.scale_factor, memory_servers_);
   }
@@ -155,7 +132,7 @@ class Shuffle final : public Command {
   uint64_t batch_bytes_ = 16 << 10;
   std::string tuples_ = "narrow";
   std::string generation_ = "fdr";
-  ShuffleBench::Options options_ = {
+  ShuffleOptions options_ = {
       .tables = {2, 3, 4}, .threads = 0, .fan_out = 0, .repeat = 5, .messages = {.credits = 4}};
   // Checked:
   fabric::Kind kind_ = fabric::Kind::kShm;
@@ -163,7 +140,7 @@ class Shuffle final : public Command {
 };
 
 absl::Status Shuffle::Check() {
-  ShuffleBench::Options& bench = options_;
+  ShuffleOptions& bench = options_;
   if (batch_bytes_ % 64 != 0) return absl::InvalidArgumentError("--batch-bytes is a multiple of 64");
   if (bench.messages.credits % 2 != 0) return absl::InvalidArgumentError("--credits is even");
   if (simulated()) {
@@ -187,10 +164,16 @@ absl::Status Shuffle::Check() {
   return dataset::Validate(dataset::GeneratorOptions{.scale_factor = bench.scale_factor});
 }
 
-Report Shuffle::ReportOf(const ShuffleBench& bench) const {
-  const std::vector<CaseFigures> cases = FiguresOf(bench);
+Report Shuffle::ReportOf(const ShuffleFigures& figures) const {
+  std::vector<CaseFigures> cases;
+  Json rows = Json::array();
+  for (const ShuffleCase& each : figures.cases) {
+    cases.push_back(each.figures);
+    for (const ContenderTimes& plan : each.figures.contenders)
+      rows.push_back(RowOf(each, plan, figures.lineorder_rows, simulated()));
+  }
   Report report{
-      .rows = ShuffleRows(bench),
+      .rows = rows,
       .summary = ShuffleSummary(cases),
       .remarks = absl::StrFormat(
           "%s; %d memory servers, %d threads a compute server, SSB at scale factor %g split into %d "
@@ -202,7 +185,7 @@ Report Shuffle::ReportOf(const ShuffleBench& bench) const {
           memory_servers_, options_.threads, options_.scale_factor, options_.fan_out,
           options_.whole_tuples ? "whole tuples" : "the columns that are wanted", batch_bytes_),
       .charts = {TimeChart(absl::StrCat("Milliseconds on ", compute_servers_, " compute servers"), cases),
-                 RatiosOf(cases)},
+                 RatiosOf(rows)},
       .correct = AllEqual(cases)};
   if (simulated()) report.config["ports"] = nic_.ports;
   return report;
@@ -213,7 +196,7 @@ absl::StatusOr<Report> Shuffle::OnProcesses(Run& run) {
   Report report;
   const auto measure = [&](catalog::Attachment& attachment, const ClusterOptions& options) -> absl::Status {
     NAM_ASSIGN_OR_RETURN(const ClusterAddress address, FindCluster(options));
-    ShuffleBench::Cluster cluster{.attachment = &attachment};
+    ShuffleEnvironment cluster{.attachment = &attachment};
     std::vector<std::unique_ptr<fabric::Fabric>> fabrics;
     for (int i = 0; i < compute_servers_; ++i) {
       NAM_ASSIGN_OR_RETURN(fabrics.emplace_back(),
@@ -223,12 +206,10 @@ absl::StatusOr<Report> Shuffle::OnProcesses(Run& run) {
     NAM_ASSIGN_OR_RETURN(const auto session, session::Session::Open(attachment));
     cluster.session = session.get();
     run.OnCancel([&] { session->Cancel(); });
-    ShuffleBench bench(cluster, options_);
-    absl::Status status = bench.Load(run);
-    if (status.ok()) status = bench.Measure(run);
+    const auto figures = MeasureShuffle(cluster, options_, run);
     run.OnCancel();
-    if (status.ok()) report = ReportOf(bench);
-    return status;
+    if (figures.ok()) report = ReportOf(*figures);
+    return figures.status();
   };
   NAM_RETURN_IF_ERROR(run.InCluster({.fabric = fabric_,
                                      .memory_servers = memory_servers_,
@@ -251,7 +232,7 @@ absl::StatusOr<Report> Shuffle::InSim(Run& run) {
                                                           .region_bytes = kRegionBytes}));
   NAM_ASSIGN_OR_RETURN(const auto client, cluster->NewClient("client"));
   std::vector<std::unique_ptr<fabric::Fabric>> fabrics;
-  ShuffleBench::Cluster on{
+  ShuffleEnvironment on{
       .attachment = &client->attachment(), .session = &client->session(), .world = &world, .nic = nic_};
   for (int i = 0; i < memory_servers_; ++i)
     on.cards.push_back({cluster->HostOf(simulation::Cluster::Role::kMemory, i), CardRole::kRows});
@@ -260,10 +241,8 @@ absl::StatusOr<Report> Shuffle::InSim(Run& run) {
     NAM_ASSIGN_OR_RETURN(fabrics.emplace_back(), world.OpenFabric(on.cards.back().host, {.secret = kSecret}));
     on.fabrics.push_back(fabrics.back().get());
   }
-  ShuffleBench bench(on, options_);
-  NAM_RETURN_IF_ERROR(bench.Load(run));
-  NAM_RETURN_IF_ERROR(bench.Measure(run));
-  return ReportOf(bench);
+  NAM_ASSIGN_OR_RETURN(const ShuffleFigures figures, MeasureShuffle(on, options_, run));
+  return ReportOf(figures);
 }
 
 }  // namespace

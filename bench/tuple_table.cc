@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <system_error>
 #include <vector>
 
@@ -40,7 +41,8 @@ class Appender final : public dataset::ChunkWorker {
 
   absl::Status Run(uint64_t chunk) override {
     const uint64_t first = chunk * kBatchTuples;
-    const auto tuples = table_.tuples.subspan(first, std::min(kBatchTuples, table_.tuples.size() - first));
+    const auto tuples = std::span(table_.tuples)
+                            .subspan(first, std::min<uint64_t>(kBatchTuples, table_.tuples.size() - first));
     std::vector<int64_t>& keys = batch_.column(0).numbers;
     std::vector<int64_t>& payloads = batch_.column(1).numbers;
     keys.resize(tuples.size());

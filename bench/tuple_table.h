@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -26,7 +25,7 @@ std::string CountLabel(uint64_t count);
 struct TupleTable {
   std::string name;
   std::string key = "k", payload = "p";  // the columns
-  std::span<const JoinTuple> tuples;     // owned by the caller
+  std::vector<JoinTuple> tuples;
 };
 
 /// Loads into the cluster, partitioned by the payload, never by the key: no join finds its sides partitioned

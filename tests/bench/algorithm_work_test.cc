@@ -9,9 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "bench/aggregate_workload.h"
+#include "bench/algorithm_case.h"
 #include "bench/algorithm_command.h"
-#include "bench/join_workload.h"
 #include "tests/cluster/in_process_cluster.h"
 
 namespace nam::bench {
@@ -29,16 +28,27 @@ std::vector<std::string> Names(const CaseFigures& with) {
   return names;
 }
 
+std::vector<AlgorithmCase> Joins(const std::vector<JoinCase>& with) {
+  std::vector<AlgorithmCase> cases;
+  for (const JoinCase& each : with) cases.push_back(CaseOf(each, /*seed=*/1, /*threads=*/2));
+  return cases;
+}
+
+std::vector<AlgorithmCase> Groups(const std::vector<AggregateCase>& with) {
+  std::vector<AlgorithmCase> cases;
+  for (const AggregateCase& each : with) cases.push_back(CaseOf(each, /*seed=*/1, /*threads=*/2));
+  return cases;
+}
+
 TEST(AlgorithmWork, JoinsGiveTheExpectedAnswersAndLeaveNoTables) {
   InProcessCluster cluster({});
   bench::Run run("test");
-  JoinWorkload workload(
-      {.cases = {{100'000, 1, 0}, {70'000, 0.25, 0}, {50'000, 0.5, 1}, {1, 1, 0}}, .threads = 2});
-  AlgorithmWork work(run, workload, {.algorithms = {kByParts, kWhole}, .repeat = 2, .query_mib_max = 5000});
+  AlgorithmWork work(run, Joins({{100'000, 1, 0}, {70'000, 0.25, 0}, {50'000, 0.5, 1}, {1, 1, 0}}),
+                     {.algorithms = {kByParts, kWhole}, .repeat = 2, .query_mib_max = 5000});
   const absl::Status status = work.RunOn(cluster.attachment());
   ASSERT_TRUE(status.ok()) << status;
-  ASSERT_EQ(work.cases().size(), 4u);
-  for (const CaseFigures& with : work.cases()) {
+  ASSERT_EQ(work.figures().size(), 4u);
+  for (const CaseFigures& with : work.figures()) {
     EXPECT_EQ(Names(with), (std::vector<std::string>{"by_parts", "whole"}));
     EXPECT_TRUE(with.equal()) << with.title;
     for (const ContenderTimes& times : with.contenders) EXPECT_EQ(times.times_ms.size(), 2u);
@@ -51,13 +61,12 @@ TEST(AlgorithmWork, JoinsGiveTheExpectedAnswersAndLeaveNoTables) {
 TEST(AlgorithmWork, GroupsGiveTheExpectedAnswers) {
   InProcessCluster cluster({});
   bench::Run run("test");
-  AggregateWorkload workload(
-      {.cases = {{50'000, 1}, {50'000, 1024}, {50'000, 30'000}, {65'536, 65'536}}, .threads = 2});
-  AlgorithmWork work(run, workload, {.algorithms = {kByParts, kWhole}, .repeat = 1});
+  AlgorithmWork work(run, Groups({{50'000, 1}, {50'000, 1024}, {50'000, 30'000}, {65'536, 65'536}}),
+                     {.algorithms = {kByParts, kWhole}, .repeat = 1});
   const absl::Status status = work.RunOn(cluster.attachment());
   ASSERT_TRUE(status.ok()) << status;
-  ASSERT_EQ(work.cases().size(), 4u);
-  for (const CaseFigures& with : work.cases()) {
+  ASSERT_EQ(work.figures().size(), 4u);
+  for (const CaseFigures& with : work.figures()) {
     EXPECT_EQ(Names(with), (std::vector<std::string>{"by_parts", "whole"}));
     EXPECT_TRUE(with.equal()) << with.title;
   }
@@ -66,43 +75,36 @@ TEST(AlgorithmWork, GroupsGiveTheExpectedAnswers) {
 TEST(AlgorithmWork, NothingRunsInPlaceOfWhatIsRefused) {
   InProcessCluster cluster({});
   bench::Run run("test");
-  AggregateWorkload workload({.cases = {{1000, 10}}, .threads = 1});
-  AlgorithmWork work(run, workload, {.algorithms = {kWhole, kNoSetting}});
+  AlgorithmWork work(run, Groups({{1000, 10}}), {.algorithms = {kWhole, kNoSetting}});
   const absl::Status status = work.RunOn(cluster.attachment());
   EXPECT_NE(status.message().find("no_setting: unrecognized configuration parameter \"nam.join_order\""),
             std::string::npos)
       << status;
-  EXPECT_TRUE(work.cases().empty());
+  EXPECT_TRUE(work.figures().empty());
 }
-
-class WrongWorkload final : public JoinWorkload {
- public:
-  using JoinWorkload::JoinWorkload;
-  Rows Expected() const override {
-    Rows rows = JoinWorkload::Expected();
-    ++rows[0][0].number;
-    return rows;
-  }
-};
 
 TEST(AlgorithmWork, DifferencesAreSeen) {
   InProcessCluster cluster({});
   bench::Run run("test");
-  WrongWorkload workload({.cases = {{1000, 1, 0}}, .threads = 1});
-  AlgorithmWork work(run, workload, {.algorithms = {kWhole}, .repeat = 1, .threads = 1});
+  std::vector<AlgorithmCase> cases = Joins({{1000, 1, 0}});
+  cases[0].make = [make = cases[0].make] {
+    CaseData data = make();
+    ++data.expected[0][0].number;
+    return data;
+  };
+  AlgorithmWork work(run, cases, {.algorithms = {kWhole}, .repeat = 1, .threads = 1});
   ASSERT_TRUE(work.RunOn(cluster.attachment()).ok());
-  ASSERT_EQ(work.cases().size(), 1u);
-  for (const ContenderTimes& times : work.cases()[0].contenders) EXPECT_FALSE(times.equal) << times.name;
+  ASSERT_EQ(work.figures().size(), 1u);
+  for (const ContenderTimes& times : work.figures()[0].contenders) EXPECT_FALSE(times.equal) << times.name;
 }
 
-TEST(AggregateWorkload, GroupsAreAsManyAndAsLargeAsTold) {
+TEST(AggregateCase, GroupsAreAsManyAndAsLargeAsTold) {
   for (const auto& [tuples, groups] : std::vector<std::pair<uint64_t, uint64_t>>{
            {1, 1}, {10'000, 1}, {10'000, 7}, {65'536, 1024}, {65'536, 65'536}}) {
-    AggregateWorkload workload({.cases = {{tuples, groups}}, .seed = 5, .threads = 3});
-    workload.Make(0);
+    const CaseData data = CaseOf(AggregateCase{tuples, groups}, /*seed=*/5, /*threads=*/3).make();
     std::map<uint32_t, uint64_t> sizes;
     __int128 sum = 0;
-    for (const JoinTuple& tuple : workload.tables()[0].tuples) {
+    for (const JoinTuple& tuple : data.tables[0].tuples) {
       ++sizes[tuple.key];
       sum += tuple.payload;
       ASSERT_LT(tuple.key, 1u << 31);
@@ -114,20 +116,19 @@ TEST(AggregateWorkload, GroupsAreAsManyAndAsLargeAsTold) {
       EXPECT_GE(size, tuples / groups);
     }
     EXPECT_EQ(sizes.size(), groups);
-    const Rows expected = workload.Expected();
+    const Rows& expected = data.expected;
     ASSERT_EQ(expected.size(), 1u);
     EXPECT_TRUE(expected[0][0].number == groups && expected[0][1].number == sum &&
                 expected[0][2].number == most);
   }
 }
 
-TEST(AggregateWorkload, DoesNotDependOnThreads) {
+TEST(AggregateCase, DoesNotDependOnThreads) {
   std::vector<std::vector<uint32_t>> made;
   for (const int threads : {1, 3}) {
-    AggregateWorkload workload({.cases = {{10'000, 100}}, .threads = threads});
-    workload.Make(0);
+    const CaseData data = CaseOf(AggregateCase{10'000, 100}, /*seed=*/1, threads).make();
     std::vector<uint32_t>& numbers = made.emplace_back();
-    for (const JoinTuple& tuple : workload.tables()[0].tuples) {
+    for (const JoinTuple& tuple : data.tables[0].tuples) {
       numbers.push_back(tuple.key);
       numbers.push_back(tuple.payload);
     }

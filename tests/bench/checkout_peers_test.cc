@@ -1,8 +1,8 @@
+#include "bench/checkout_peers.h"
+
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
-#include "bench/checkout_loop.h"
-#include "bench/checkout_sqlite.h"
 #include "fabric/fabric.h"
 
 namespace nam::bench {

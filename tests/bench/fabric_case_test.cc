@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "bench/scatter.h"
+#include "bench/fabric_lane.h"
 
 namespace nam::bench {
 namespace {

@@ -1,9 +1,9 @@
+#include "bench/query_report.h"
+
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
-
-#include "bench/query_work.h"
 
 namespace nam::bench {
 namespace {
