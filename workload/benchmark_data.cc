@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "catalog/missing_servers.h"
 #include "dataset/load.h"
@@ -106,6 +107,34 @@ absl::Status CheckWhole(catalog::Client& catalog, const std::vector<LoadedTable>
   return absl::OkStatus();
 }
 
+absl::StatusOr<LoadedTable> LoadTable(catalog::Attachment& attachment, const SourceRows& rows_of,
+                                      size_t table, partitioner::LoadOptions options, ProgressLine& progress,
+                                      const dataset::WorkOptions& work) {
+  Clock& clock = attachment.fabric().clock();
+  const partitioner::TableSchema& schema = rows_of.tables()[table].schema;
+  const int64_t start_ns = clock.NowNs();
+  NAM_ASSIGN_OR_RETURN(options.expected_rows, rows_of.Expected(table));
+  NAM_ASSIGN_OR_RETURN(const auto loader, partitioner::BeginLoad(attachment, schema, options));
+  const auto sink = [&](const partitioner::ColumnBatch& batch) { return loader->Append(batch); };
+  NAM_ASSIGN_OR_RETURN(const uint64_t rows, rows_of.Drive(attachment.fabric(), table, sink, work));
+  if (work.cancelled->load()) return absl::CancelledError("interrupted");
+  progress.Show(absl::StrCat("writing ", schema.name, " to the memory servers"));
+  NAM_ASSIGN_OR_RETURN(proto::Table committed, loader->Commit());
+  return LoadedTable{schema.name, rows, static_cast<double>(clock.NowNs() - start_ns) / 1e9,
+                     std::move(committed)};
+}
+
+/// Each table is loaded, or replaced, by itself: names those that are, when a later one fails.
+absl::Status WithLoaded(const absl::Status& error, const std::vector<LoadedTable>& loaded) {
+  if (loaded.empty()) return error;
+  const auto name = [](std::string* out, const LoadedTable& table) { out->append(table.name); };
+  absl::Status all(error.code(), absl::StrCat(std::string(error.message()),
+                                              "; loaded already: ", absl::StrJoin(loaded, ", ", name),
+                                              "; the other tables are as before"));
+  error.ForEachPayload([&](auto type, const absl::Cord& payload) { all.SetPayload(type, payload); });
+  return all;
+}
+
 }  // namespace
 
 absl::Status Validate(const DataSource& source) {
@@ -118,24 +147,14 @@ absl::StatusOr<std::vector<LoadedTable>> LoadBenchmark(catalog::Attachment& atta
                                                        const partitioner::LoadOptions& options,
                                                        ProgressLine& progress,
                                                        const std::atomic<bool>& cancelled) {
-  Clock& clock = attachment.fabric().clock();
   NAM_RETURN_IF_ERROR(CheckOwnTables(attachment.catalog(), benchmark));
   const SourceRows rows_of(benchmark, source);
   std::vector<LoadedTable> loaded;
   for (size_t table = 0; table < rows_of.tables().size(); ++table) {
-    const partitioner::TableSchema& schema = rows_of.tables()[table].schema;
-    const int64_t start_ns = clock.NowNs();
-    partitioner::LoadOptions load = options;
-    NAM_ASSIGN_OR_RETURN(load.expected_rows, rows_of.Expected(table));
-    NAM_ASSIGN_OR_RETURN(const auto loader, partitioner::BeginLoad(attachment, schema, load));
-    const auto sink = [&](const partitioner::ColumnBatch& batch) { return loader->Append(batch); };
-    NAM_ASSIGN_OR_RETURN(const uint64_t rows, rows_of.Drive(attachment.fabric(), table, sink,
-                                                            WorkOf(source, "loading", progress, cancelled)));
-    if (cancelled) return absl::CancelledError("interrupted");
-    progress.Show(absl::StrCat("writing ", schema.name, " to the memory servers"));
-    NAM_ASSIGN_OR_RETURN(proto::Table committed, loader->Commit());
-    loaded.push_back(
-        {schema.name, rows, static_cast<double>(clock.NowNs() - start_ns) / 1e9, std::move(committed)});
+    absl::StatusOr<LoadedTable> made = LoadTable(attachment, rows_of, table, options, progress,
+                                                 WorkOf(source, "loading", progress, cancelled));
+    if (!made.ok()) return WithLoaded(made.status(), loaded);
+    loaded.push_back(*std::move(made));
   }
   progress.Clear();
   NAM_RETURN_IF_ERROR(CheckWhole(attachment.catalog(), loaded));

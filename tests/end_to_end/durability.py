@@ -96,7 +96,7 @@ class Restart(cases.Case):
         cluster.load(0.01)
         tables = cluster.tables()
         for _ in range(5):
-            load = cluster.start("ssb", "load", "--replace", "--scale-factor=0.01")
+            load = cluster.start("ssb load", "--replace", "--scale-factor=0.01")
             wait_until(lambda: os.path.getsize(cluster.store + "-wal") > 0 or not load.running(), 10, "it writes")
             cluster.catalog.kill()
             load.wait(60)

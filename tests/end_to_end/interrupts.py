@@ -39,6 +39,17 @@ class Interrupts(cases.Case):
             time.sleep(0.1)  # the measure is one of time
         return bytes_in[0][0] > 16384 and bytes_in[0] == bytes_in[1]
 
+    def test_a_load_names_the_tables_that_it_has_replaced(self):
+        """Each is replaced by itself."""
+        cluster = Cluster(self, memory=[512 << 20] * 2, compute=1)
+        cluster.load(0.01)
+        load = cluster.start("ssb load", "--replace", "--scale-factor=1")
+        wait_until(lambda: cluster.tables()["customer"] == 30_000, 30, "the first table is replaced")
+        load.signal(signal.SIGINT)
+        self.assertEqual(load.wait(), 130, load.err())
+        self.assertRegex(load.err(), "nam: .*; loaded already: customer.*; the other tables are as before")
+        self.assertLess(cluster.tables()["lineorder"], 1_000_000)
+
     # --- rows that are printed --------------------------------------------------------------
 
     def test_printing_on_a_terminal(self):
