@@ -15,7 +15,7 @@
 namespace nam::fabric::conformance {
 namespace {
 
-const int64_t kRoleTimeoutUs = 10'000'000 * TimeoutFactor();
+const int64_t kRoleTimeoutUs = 60'000'000 * TimeoutFactor();
 
 /// serve SECRET: a passive memory server with one region. Prints its address and the rkey.
 absl::Status Serve(Fabric& fabric, Console& console) {

@@ -173,9 +173,10 @@ TEST_F(DatagramConformance, MembersJoinAndLeave) {
     ASSERT_OK(moves->pair().Join(group.address));
     ASSERT_TRUE(SeenBy(*sender, group.target, 2 * round, {stays.get(), moves.get()}));
     ASSERT_OK(moves->pair().Leave(group.address));
-    moves->Drain(kQuietUs);
-    ASSERT_TRUE(SeenBy(*sender, group.target, 2 * round + 1, {stays.get()}));
-    EXPECT_EQ(moves->Drain(kQuietUs), 0u);
+    // A length of its own: what was sent before it left may still arrive.
+    const uint32_t bytes = 200 + round;
+    ASSERT_TRUE(SeenBy(*sender, group.target, 2 * round + 1, {stays.get()}, bytes));
+    EXPECT_FALSE(Hears(*moves, bytes));
   }
 }
 
@@ -445,6 +446,9 @@ TEST_F(DatagramConformance, StrangersAreNotHeardAndHearNothing) {
     EXPECT_GT(client_->datagram_drops().refused, 0u);
   }
   if (listens) {
+    const Deadline deadline = Soon();
+    while (strange->datagram_drops().refused == 0 && !client_->clock().Passed(deadline))
+      EXPECT_EQ(stranger->Drain(kQuietUs), 0u);
     EXPECT_GT(strange->datagram_drops().refused, 0u);
   }
 }
@@ -529,7 +533,8 @@ TEST_F(ProcessDatagramConformance, AKilledMemberCostsNobodyAnything) {
     ASSERT_TRUE(SeenBy(*sender, group.target, ++seed, {stays.get()}));
     ASSERT_TRUE(sender->SendPattern(there, 64, seed));
   }
-  EXPECT_LT(server_->clock().NowNs() - start_ns, 5'000'000'000 * TimeoutFactor());
+  // A sender that waits for the dead does so 400 times, a peer timeout of 3 s each.
+  EXPECT_LT(server_->clock().NowNs() - start_ns, 1'000 * kTimeoutUs);
 }
 
 TEST_F(ProcessDatagramConformance, AKilledSenderLeavesItsMembersUnharmed) {

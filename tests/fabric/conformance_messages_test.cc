@@ -239,7 +239,7 @@ TEST_F(Conformance, WaitReturnsAtItsDeadline) {
   const Deadline deadline = client_->clock().After(30'000);
   EXPECT_EQ(completions_->Wait({&completion, 1}, deadline), 0u);
   EXPECT_GE(client_->clock().NowNs(), deadline.ns);
-  EXPECT_LT(client_->clock().NowNs(), deadline.ns + 5'000'000'000 * TimeoutFactor());
+  EXPECT_LT(client_->clock().NowNs(), deadline.ns + 1'000 * kTimeoutUs);
   EXPECT_EQ(completions_->Wait({&completion, 1}, {0}), 0u) << "a deadline in the past only polls";
   const WorkRequest read = WorkRequest::Read(1, local_->Slice(0, 8), At(0));
   ASSERT_OK(queue_pair_->Post({&read, 1}));

@@ -19,7 +19,7 @@
 namespace nam::fabric::conformance {
 namespace {
 
-const int kTimeoutMs = static_cast<int>(10'000 * TimeoutFactor());
+const int kTimeoutMs = static_cast<int>(60'000 * TimeoutFactor());
 constexpr char kFlag[] = "--child=";
 
 class ExecutedChild final : public ChildProcess {

@@ -17,11 +17,11 @@ class ChildProcess {
  public:
   /// Kills it if it still runs.
   virtual ~ChildProcess() = default;
-  /// The next line that it prints, within 10 s; else nothing.
+  /// The next line that it prints; nothing when it ends or hangs.
   virtual std::optional<std::string> ReadLine() = 0;
   virtual void Kill() = 0;
   virtual int pid() const = 0;
-  /// Lets it end by itself, within 10 s: its exit code, -1 if it had to be killed.
+  /// Lets it end by itself: its exit code, -1 if it hung and had to be killed.
   virtual int Finish() = 0;
 };
 

@@ -37,12 +37,12 @@ class RawListener {
   std::string address_;
 };
 
-/// A peer that speaks as much of the protocol as a test needs. Blocking, with a limit of 20 s.
+/// A peer that speaks as much of the protocol as a test needs. Blocking, with a limit of a minute, which only what hangs reaches.
 class RawPeer {
  public:
   explicit RawPeer(const std::string& address, int receive_buffer_bytes = 0) {
     fd_.reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const timeval limit{20, 0};
+    const timeval limit{60, 0};
     setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     setsockopt(fd_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     if (receive_buffer_bytes > 0) {
@@ -76,7 +76,7 @@ class RawPeer {
     if (!Receive({reinterpret_cast<std::byte*>(&frame), sizeof(frame)})) return std::nullopt;
     return frame;
   }
-  /// Waits until the peer closes or resets, discarding its data. False after 20 s.
+  /// Waits until the peer closes or resets, discarding its data. False after a minute.
   bool ClosedByPeer() {
     char bytes[4096];
     while (true) {

@@ -34,7 +34,7 @@ namespace nam::fabric {
 namespace {
 
 constexpr size_t kPage = 4096, kBytes = 16 * kPage;
-constexpr int kTimeoutMs = 10'000, kRounds = 100;
+constexpr int kTimeoutMs = 60'000, kRounds = 100;
 
 template <typename T>
 T Take(absl::StatusOr<T> result) {

@@ -34,7 +34,7 @@ class RawSocket {
     EXPECT_EQ(bind(fd_.get(), reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
     EXPECT_EQ(getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&own), &length), 0);
     port_ = ntohs(own.sin_port);
-    const timeval timeout{10, 0};
+    const timeval timeout{60, 0};
     setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
   }
   uint16_t port() const { return port_; }
@@ -90,13 +90,13 @@ struct Peer {
     const DatagramRequest request{.id = 1, .local = buffer, .to = to};
     ASSERT_TRUE(pair->Post({&request, 1}).ok());
     Completion completion;
-    ASSERT_EQ(completions->Wait({&completion, 1}, RealClock().After(10'000'000)), 1u);
+    ASSERT_EQ(completions->Wait({&completion, 1}, RealClock().After(60'000'000)), 1u);
     ASSERT_EQ(completion.opcode, Opcode::kSend);
   }
   /// The bytes of the next datagram, all of which are `fill`. The loopback does not lose it.
   void Expect(uint32_t bytes, uint8_t fill) {
     Completion completion;
-    ASSERT_EQ(completions->Wait({&completion, 1}, RealClock().After(10'000'000)), 1u);
+    ASSERT_EQ(completions->Wait({&completion, 1}, RealClock().After(60'000'000)), 1u);
     ASSERT_EQ(completion.opcode, Opcode::kReceive);
     EXPECT_EQ(completion.bytes, bytes);
     const std::byte* const payload = memory->data() + completion.id * kSlotBytes + kDatagramHeadroomBytes;

@@ -65,7 +65,7 @@ TEST_F(TcpTest, RequestsBeforeTheProofAreNotExecuted) {
 }
 
 TEST_F(TcpTest, StalledHandshakesEndAndKeepNobodyOut) {
-  Start(true, 300'000);
+  Start(true, 2'000'000);
   std::vector<std::unique_ptr<RawPeer>> stalled;
   for (int i = 0; i < 100; ++i) {
     stalled.push_back(std::make_unique<RawPeer>(listener_->address()));
@@ -150,7 +150,8 @@ TEST_F(TcpTest, RandomFramesDisturbNobody) {
 // One NIC thread; a peer asks for far more than socket buffers hold, reads nothing for longer than the
 // peer timeout, and later reads it all.
 TEST(TcpSlowReader, DisturbsNobodyAndLosesNothing) {
-  const auto server = OpenFabric(200'000, kSecret, 1);
+  constexpr int64_t kPeerTimeoutUs = 1'000'000;
+  const auto server = OpenFabric(kPeerTimeoutUs, kSecret, 1);
   auto region = server->Allocate(1 << 20, {}).value();
   std::memset(region->data(), 0x42, region->bytes());
   const auto small = server->Allocate(4096, {}).value();
@@ -166,7 +167,7 @@ TEST(TcpSlowReader, DisturbsNobodyAndLosesNothing) {
   const auto local = client->Allocate(4096, {}).value();
   auto queue = client->CreateCompletionQueue(256).value();
   auto pair = client->Connect(listener->address(), *queue, {}, Soon()).value();
-  const Deadline stalled_until = RealClock().After(700'000);
+  const Deadline stalled_until = RealClock().After(2 * kPeerTimeoutUs + kPeerTimeoutUs / 2);
   while (!RealClock().Passed(stalled_until)) {
     const WorkRequest read = WorkRequest::Read(1, local->Slice(0, 2048), {small->rkey(), 0});
     ASSERT_TRUE(pair->Post({&read, 1}).ok());
@@ -222,7 +223,7 @@ TEST_F(TcpTest, AServerWithoutTheSecretIsNotBelieved) {
 
 // A server that takes requests and never answers them.
 TEST_F(TcpTest, ServerThatStopsAnsweringIsLost) {
-  Start(true, 200'000);
+  Start(true, 1'000'000);
   const RawListener fake;
   UniqueFd accepted;
   std::thread server([&] {
