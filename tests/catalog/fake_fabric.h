@@ -107,10 +107,10 @@ class Progress {
     ++steps_;
     changed_.notify_all();
   }
-  /// False after 20 s, far beyond what any test needs.
+  /// False after two minutes, far beyond what any test needs.
   bool WaitFor(int steps) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return steps_ >= steps; });
+    return changed_.wait_for(lock, std::chrono::minutes(2), [&] { return steps_ >= steps; });
   }
   int steps() const {
     const std::lock_guard lock(mutex_);

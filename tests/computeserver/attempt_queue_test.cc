@@ -184,8 +184,9 @@ TEST(AttemptQueue, WhoIsHeldUpByWhatStandsStillIsRelieved) {
     EXPECT_TRUE(queue
                     .Begin(call, {.memory_bytes = 10},
                            [&] {
+                             const bool ends = end;  // as of before others hear of this one
                              ++relieved;
-                             if (end) standing.reset();
+                             if (ends) standing.reset();
                            })
                     .ok());
   });

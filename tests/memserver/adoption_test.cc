@@ -87,7 +87,7 @@ class AdoptionTest : public testing::Test {
   }
   template <typename Condition>
   static bool Becomes(Condition condition) {
-    const Deadline deadline = RealClock().After(20'000'000);
+    const Deadline deadline = RealClock().After(60'000'000);
     while (!condition()) {
       if (RealClock().Passed(deadline)) return false;
       RealClock().SleepUntil(RealClock().After(5'000));

@@ -28,7 +28,7 @@ class MemoryPoolFabricTest : public testing::TestWithParam<fabric::Kind> {
   }
   /// On a queue pair of its own.
   fabric::CompletionStatus Run(fabric::Opcode opcode, fabric::RemoteAddress remote) {
-    const Deadline soon = client_->clock().After(10'000'000);
+    const Deadline soon = client_->clock().After(60'000'000);
     const auto pair = Take(client_->Connect(listener_->address(), *completions_, {}, soon));
     const fabric::WorkRequest request{
         .id = 1, .opcode = opcode, .local = local_->Slice(0, 8), .remote = remote};

@@ -122,7 +122,7 @@ class MemoryServerTest : public testing::Test {
     return BecomesUsed(attachment, server, 0);
   }
   static bool BecomesUsed(catalog::Attachment& attachment, MemoryServerId server, uint64_t bytes) {
-    const Deadline deadline = RealClock().After(20'000'000);
+    const Deadline deadline = RealClock().After(60'000'000);
     while (attachment.MemoryUsage(server)->used_bytes() != bytes) {
       if (RealClock().Passed(deadline)) return false;
     }

@@ -124,7 +124,7 @@ TEST_F(MemoryServerTest, OneThatIsStartingRenewsNothing) {
     proto::ListRegionsRequest request;
     request.set_renew_first(true);
     reply = looks_on->OpenPeer("memory server", control_plane.served)
-                ->Call(catalog::kListRegions, request, 5'000'000);
+                ->Call(catalog::kListRegions, request, 60'000'000);
   };
   EXPECT_NE(StartMemory(options), nullptr);
   EXPECT_TRUE(reply.ok()) << reply.status();
@@ -181,7 +181,7 @@ absl::StatusOr<proto::AllocateReply> AllocateAs(const catalog::Peer& server, con
   request.set_bytes(8'192);
   request.set_member(claim.member);
   request.set_proof(claim.proof);
-  return server.Call(catalog::kAllocate, request, 5'000'000);
+  return server.Call(catalog::kAllocate, request, 60'000'000);
 }
 
 TEST_F(MemoryServerTest, MemoryGoesToLivingMembersThatProveWhoTheyAre) {
