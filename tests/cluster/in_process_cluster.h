@@ -66,7 +66,10 @@ class InProcessCluster {
     std::filesystem::remove_all(folder_);
   }
 
-  catalog::ClientOptions Client() const { return {.address = catalog_->address(), .secret = "secret"}; }
+  /// Only a call that hangs takes its whole timeout.
+  catalog::ClientOptions Client() const {
+    return {.address = catalog_->address(), .secret = "secret", .timeout_us = 60'000'000};
+  }
   void AddMemoryServer() {
     memserver::MemoryServerOptions options;
     options.catalog = Client();
@@ -105,10 +108,10 @@ class InProcessCluster {
     return used;
   }
   /// Freed memory counts as used until all members that had opened it have closed it, which takes a part of
-  /// their leases. Returns how much is used once that is at most `most`, or after some seconds.
+  /// their leases. Returns how much is used once that is at most `most`, or after a minute.
   uint64_t AwaitUsedBytes(uint64_t most) const {
     Clock& clock = attachment_->fabric().clock();
-    const Deadline deadline = clock.After(20'000'000);
+    const Deadline deadline = clock.After(60'000'000);
     while (UsedBytes() > most && !clock.Passed(deadline)) clock.SleepUntil(clock.After(20'000));
     return UsedBytes();
   }
