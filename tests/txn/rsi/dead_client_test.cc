@@ -53,7 +53,7 @@ TEST_P(RsiClients, AfterEveryVerb) {
     absl::StatusOr<uint64_t> committed = absl::UnknownError("");
     absl::Status step;
     std::optional<int64_t> one, two, three;
-    const Deadline patience = cluster.client().clock().After(2'000'000);
+    const Deadline patience = cluster.client().clock().After(60'000'000);
     while (!committed.ok() && !cluster.client().clock().Passed(patience)) {
       heir.emplace(cluster, 3 + tries++);
       ASSERT_TRUE(heir->session->Begin().ok());
@@ -113,7 +113,7 @@ TEST_P(RsiClients, AHeldLockIsTriedWithPauses) {
     EXPECT_LT(tries, kTriesMax);
     stopped.session.reset();
     cluster.SetDead(MemberId(1));
-    const Deadline patience = cluster.client().clock().After(2'000'000);
+    const Deadline patience = cluster.client().clock().After(60'000'000);
     absl::Status status = absl::UnknownError("");
     while (!status.ok() && !cluster.client().clock().Passed(patience)) {
       ASSERT_TRUE(other.session->Begin().ok());

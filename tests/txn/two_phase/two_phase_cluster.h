@@ -46,7 +46,7 @@ class TwoPhaseCluster {
   Cluster& cluster() { return *cluster_; }
   fabric::Fabric& client() { return *client_; }
   const TransportOptions& transport() const { return transport_; }
-  Deadline Soon() { return client_->clock().After(10'000'000); }
+  Deadline Soon() { return client_->clock().After(60'000'000); }
 
  private:
   std::unique_ptr<fabric::Fabric> OpenFabric() {
