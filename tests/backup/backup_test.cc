@@ -130,7 +130,7 @@ class BackupTest : public ::testing::Test {
     EXPECT_THAT(Rows(session, "select * from \"Two Words\" order by id"), ElementsAre("1|one", "2|two"));
   }
 
-  absl::StatusOr<Manifest> Backup(backup::OnProgress progress = {}, int64_t wait_us = 1'000'000) {
+  absl::StatusOr<Manifest> Backup(backup::OnProgress progress = {}, int64_t wait_us = 60'000'000) {
     return backup::WriteBackup(
         cluster_.attachment(),
         {.directory = directory_, .program = "a test", .wait_us = wait_us, .progress = std::move(progress)});
@@ -149,7 +149,7 @@ class BackupTest : public ::testing::Test {
                              .compute_servers = 1,
                              .memory_bytes = kMemoryBytes,
                              .region_bytes = kRegionBytes,
-                             .lease_ms = 900}};
+                             .lease_ms = 1'500}};
   const TempFolder folder_;
   const std::string directory_ = folder_.File("backup");
   const std::string data_ = folder_.File("data");
@@ -218,7 +218,7 @@ TEST_F(BackupTest, TablesThatAreDroppedWhileTheyAreCopiedAreWhole) {
     Run("drop view v");
     Run("drop table t");
     Clock& clock = cluster_.attachment().fabric().clock();
-    const Deadline deadline = clock.After(10'000'000);
+    const Deadline deadline = clock.After(60'000'000);
     while (leaving() == 0 && cluster_.UsedBytes() >= used && !clock.Passed(deadline))
       clock.SleepUntil(clock.After(5'000));
     for (int i = 0; i < 3; ++i) {
@@ -234,7 +234,7 @@ TEST_F(BackupTest, TablesThatAreDroppedWhileTheyAreCopiedAreWhole) {
   RestoredCluster other(data_, 2);
   ExpectTables(other.session());
   Clock& clock = cluster_.attachment().fabric().clock();
-  const Deadline deadline = clock.After(10'000'000);
+  const Deadline deadline = clock.After(60'000'000);
   while (leaving() > 0 && !clock.Passed(deadline)) clock.SleepUntil(clock.After(5'000));
   EXPECT_EQ(leaving(), 0u) << "what was pinned is free again";
 }
@@ -256,7 +256,11 @@ TEST_F(BackupTest, RecordTablesAreSavedAtOneSnapshot) {
   });
   Clock& clock = cluster_.attachment().fabric().clock();
   while (moved < 10) clock.SleepUntil(clock.After(1'000));
-  const auto manifest = Backup();
+  // On a busy host the mover may be faster than the backup, which says so.
+  const Deadline deadline = clock.After(60'000'000);
+  auto manifest = Backup();
+  while (manifest.status().message().find("a quieter moment") != std::string::npos && !clock.Passed(deadline))
+    manifest = Backup();
   over = true;
   mover.join();
   ASSERT_TRUE(manifest.ok()) << manifest.status();

@@ -153,6 +153,10 @@ TEST(ResultsTest, LargeOnesGoOnceTheyAreRead) {
   const auto result = cluster.session().Execute("select id, count(*) from numbers group by id");
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->rows.size(), 100'000u);
+  Clock& clock = cluster.attachment().fabric().clock();
+  const Deadline deadline = clock.After(60'000'000);
+  while (cluster.compute()[0]->load().results && !clock.Passed(deadline))
+    clock.SleepUntil(clock.After(1'000));
   EXPECT_FALSE(cluster.compute()[0]->load().results);
 }
 

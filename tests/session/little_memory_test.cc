@@ -22,11 +22,11 @@ class LittleMemoryTest : public ::testing::Test {
     for (const char* const setting : {"set nam.build_mib_max = 1", "set nam.result_mib_max = 1"})
       EXPECT_TRUE(cluster_.session().Execute(setting).ok());
   }
-  /// The memory that memory servers hold once it is `wanted`, or after some seconds: memory that a peer may
+  /// The memory that memory servers hold once it is `wanted`, or after a minute: memory that a peer may
   /// still be writing to is freed a little later.
   uint64_t UsedAtLast(uint64_t wanted) {
     Clock& clock = cluster_.attachment().fabric().clock();
-    const Deadline deadline = clock.After(10'000'000);
+    const Deadline deadline = clock.After(60'000'000);
     while (cluster_.UsedBytes() != wanted && !clock.Passed(deadline)) clock.SleepUntil(clock.After(10'000));
     return cluster_.UsedBytes();
   }

@@ -65,7 +65,7 @@ TEST(RecordEngineTest, ATableIsRefusedWhileTheStateOfTransactionsIsLost) {
   }
   const auto fresh = cluster.NewSession();
   for (session::Session* const session : {&cluster.session(), fresh.get()}) {
-    const Deadline soon = RealClock().After(20'000'000);
+    const Deadline soon = RealClock().After(60'000'000);
     std::string error;
     while (error.find("nam reset-transactions") == std::string::npos && !RealClock().Passed(soon)) {
       const auto created = create(*session, "u");

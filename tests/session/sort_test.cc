@@ -100,7 +100,7 @@ class SortTest : public ::testing::Test {
   /// The memory that memory servers hold once it is what it was, or after some seconds.
   uint64_t UsedAtLast() {
     Clock& clock = cluster_.attachment().fabric().clock();
-    const Deadline deadline = clock.After(10'000'000);
+    const Deadline deadline = clock.After(60'000'000);
     while (cluster_.UsedBytes() != used_ && !clock.Passed(deadline)) clock.SleepUntil(clock.After(10'000));
     return cluster_.UsedBytes();
   }

@@ -81,7 +81,7 @@ class CrowdedTest : public TreeQueryTest {
     for (std::thread& thread : threads) thread.join();
     // Steals that are not wanted any more end soon.
     Clock& clock = cluster_.attachment().fabric().clock();
-    const Deadline deadline = clock.After(10'000'000);
+    const Deadline deadline = clock.After(60'000'000);
     for (const auto& server : cluster_.compute()) {
       while (!server->load().idle() && !clock.Passed(deadline)) clock.SleepUntil(clock.After(10'000));
       EXPECT_TRUE(server->load().idle());
