@@ -276,9 +276,7 @@ TEST_F(GrpcControlPlaneTest, AnOperatorsCertificatesTakeThePlaceOfTheSecrets) {
   const auto server = Serve(
       [](const IncomingCall&) { return absl::StatusOr<proto::Cluster>(proto::Cluster()); }, *server_plane);
   const auto call = [&](ControlPlane& plane, const std::string& secret) {
-    return Peer("the server", plane.Open(server->address(), secret))
-        .Call(kGetCluster, {}, kHangUs)
-        .status();
+    return Peer("the server", plane.Open(server->address(), secret)).Call(kGetCluster, {}, kHangUs).status();
   };
   EXPECT_TRUE(call(*client_plane, "secret").ok()) << call(*client_plane, "secret");
   EXPECT_NE(std::string(call(*client_plane, "guess").message()).find("the secret is not that"),
@@ -319,13 +317,11 @@ TEST_F(GrpcControlPlaneTest, CancellationReachesTheHandler) {
     return absl::CancelledError("cancelled");
   });
   const Peer peer = PeerOf(*server);
-  EXPECT_EQ(peer.Call(kGetCluster, {}, kHangUs, &cancellation).status().code(),
-            absl::StatusCode::kCancelled);
+  EXPECT_EQ(peer.Call(kGetCluster, {}, kHangUs, &cancellation).status().code(), absl::StatusCode::kCancelled);
   server.reset();  // waits for the handler
   EXPECT_TRUE(seen);
   // Cancelled before it began: never sent.
-  EXPECT_EQ(peer.Call(kGetCluster, {}, kHangUs, &cancellation).status().code(),
-            absl::StatusCode::kCancelled);
+  EXPECT_EQ(peer.Call(kGetCluster, {}, kHangUs, &cancellation).status().code(), absl::StatusCode::kCancelled);
 }
 
 TEST_F(GrpcControlPlaneTest, AnInterruptionOfTheThreadEndsItsCall) {

@@ -83,8 +83,7 @@ TEST_F(Conformance, GarbageAndSilenceCostOthersNothing) {
   ASSERT_NE(pair, nullptr);
   EXPECT_TRUE(Run(*pair, WorkRequest::FetchAdd(2, local_->Slice(0, 8), At(0), 1)).ok());
   // Waiting for 20 silent connections in turn takes a minute: each has the peer timeout of 3 s.
-  EXPECT_LT(client_->clock().NowNs() - start_ns, 20'000'000'000)
-      << "silent connections delay no other";
+  EXPECT_LT(client_->clock().NowNs() - start_ns, 20'000'000'000) << "silent connections delay no other";
 }
 
 TEST_F(Conformance, ManyConnectionsComeAndGo) {

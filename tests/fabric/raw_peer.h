@@ -37,7 +37,8 @@ class RawListener {
   std::string address_;
 };
 
-/// A peer that speaks as much of the protocol as a test needs. Blocking, with a limit of a minute, which only what hangs reaches.
+/// A peer that speaks as much of the protocol as a test needs. Blocking, with a limit of a minute, which only
+/// what hangs reaches.
 class RawPeer {
  public:
   explicit RawPeer(const std::string& address, int receive_buffer_bytes = 0) {

@@ -257,7 +257,8 @@ TEST_P(MulticastTest, IfNothingArrivesEverythingIsRead) {
 
 TEST_P(MulticastTest, AMemberThatNeverComesHoldsNobodyUp) {
   Load(300, 20);
-  ASSERT_TRUE(OpenSenders({}, {.members = 3, .join_timeout_us = 2'000'000, .member_timeout_us = kHangUs}).ok());
+  ASSERT_TRUE(
+      OpenSenders({}, {.members = 3, .join_timeout_us = 2'000'000, .member_timeout_us = kHangUs}).ok());
   for (const Received& received : RunAll(2)) ExpectComplete(received);
   EXPECT_EQ(senders_[0]->counters().members_left_behind, 1u);
 }

@@ -57,7 +57,8 @@ TEST(ManySessions, TenThousandOpenAndCommit) {
   const auto open = [&](uint32_t sessions) {
     for (const std::unique_ptr<Process>& process : processes) {
       while (process->sessions.size() < sessions) {
-        auto session = OpenRsiSession(process->tables, {.clients_max = kClientsMax, .skips_retried = kSkipsRetried});
+        auto session =
+            OpenRsiSession(process->tables, {.clients_max = kClientsMax, .skips_retried = kSkipsRetried});
         ASSERT_TRUE(session.ok()) << session.status() << ": session " << process->sessions.size();
         process->sessions.push_back(*std::move(session));
       }
