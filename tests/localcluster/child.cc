@@ -39,7 +39,7 @@ int Parent() {
   auto child = nam::Process::Start({.name = "grandchild", .arguments = {"ready"}});
   if (!child.ok()) return 1;
   nam::Process* const one[] = {child->get()};
-  if (!nam::AwaitReady(one, 20'000).ok()) return 1;
+  if (!nam::AwaitReady(one, 60'000).ok()) return 1;
   Say("READY parent child=" + std::to_string((*child)->pid()));
   while (true) pause();
 }

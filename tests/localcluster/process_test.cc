@@ -20,7 +20,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr int64_t kLongMs = 30'000;
+constexpr int64_t kLongMs = 60'000;
 
 std::string LogFile() {
   return testing::TempDir() + "stderr.log";
