@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kMemoryBytes = uint64_t{96} << 20;  // of a memory server
 constexpr uint64_t kRegionBytes = uint64_t{4} << 20;
 constexpr uint64_t kScratchBytes = uint64_t{48} << 20;
-constexpr int64_t kPatienceUs = 10'000'000;
+constexpr int64_t kPatienceUs = 60'000'000;
 
 /// Waits on the fabric's clock until `left` returns 0.
 template <typename Left>

@@ -287,7 +287,7 @@ TEST_P(ExchangeConformance, AMemberThatDoesNotComeIsNamed) {
   std::vector<std::string> addresses = members.addresses();
   members.Lose(1);
   members.OnAll([&](uint32_t self) {
-    const Deadline deadline = members.fabric(0).clock().After(500'000);
+    const Deadline deadline = members.fabric(0).clock().After(2'000'000);
     const absl::Status status = members[self].Connect(addresses, deadline, members.cancel());
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
     EXPECT_TRUE(absl::StrContains(status.message(), "member 1")) << status;

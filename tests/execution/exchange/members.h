@@ -57,7 +57,7 @@ class Members {
 
   const std::atomic<bool>& cancel() const { return cancel_; }
   void Cancel() { cancel_ = true; }
-  Deadline Soon() { return fabrics_[0]->clock().After(10'000'000); }
+  Deadline Soon() { return fabrics_[0]->clock().After(60'000'000); }
 
  private:
   const Subject subject_;
