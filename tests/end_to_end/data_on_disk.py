@@ -81,7 +81,7 @@ class Restart(Local):
             self.assertEqual({name: rows for name, rows in self.tables().items() if name == "t"}, expected)
             report = self.nam("ssb run", "--check", "--scale-factor=0.05", "--repeat=1", "--format=json").json()
             self.assertEqual(report["summary"]["correct"], 13)
-            self.within(25, started)
+            self.within(100, started)
         fresh = {row["id"] for row in self.nam("status", "--format=json").json()["rows"]}
         self.assertFalse(members & fresh, "members are others")
         self.load("v")  # and there is room for more

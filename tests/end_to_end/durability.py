@@ -5,7 +5,7 @@ import signal
 import time
 
 import cases
-from cluster import PATIENCE, Cluster, wait_until
+from cluster import Cluster, wait_until
 from terminal import Terminal
 
 # Of more rows than a session of one MiB holds.
@@ -19,7 +19,7 @@ class Restart(cases.Case):
         start = time.monotonic()
         wait_until(lambda: cluster.nam("sql", "-c", "SELECT count(lo_tax) FROM lineorder").code == 0, 10,
                    "the cluster answers")
-        self.within(2, start)
+        self.within(5, start)
 
     def restart(self, fabric, during):
         """Kills the catalog and starts it with the same store and port."""
@@ -59,7 +59,7 @@ class Restart(cases.Case):
             while time.monotonic() < until:
                 start = time.monotonic()
                 refused = cluster.nam("sql", "-c", "SELECT count(*) FROM date")
-                self.assertLess(time.monotonic() - start, 5 * PATIENCE)
+                self.within(15, start)
                 self.assertEqual(refused.code, 3, refused)
                 self.assertIn("catalog", refused.err)
                 self.assertIn(cluster.address, refused.err)
@@ -86,7 +86,7 @@ class Restart(cases.Case):
             return found
         start = time.monotonic()
         wait_until(answered, 10, "it is answered again")
-        self.within(2, start)
+        self.within(5, start)
         terminal.send("\\q\n")
         self.assertEqual(terminal.end(), 0)
 

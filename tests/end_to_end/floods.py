@@ -12,6 +12,8 @@ import time
 
 FLOOD_SECONDS = 3
 CONNECTIONS_MAX = 20_000  # of one flooder
+CONNECTIONS_MIN = 200  # on a slow host it goes on for longer, but not for ever
+HANG_SECONDS = 60
 
 # What the process of a server may grow by, whatever arrives: half of it is the buffers of sockets and of gRPC.
 GROWTH_BYTES_MAX = 128 << 20
@@ -65,12 +67,13 @@ def reset(peer):
 
 
 def flood(kind, name, ports):
-    """Bounded in time and in connections; at most 100 are open to each port."""
+    """Bounded in connections and in time; at most 100 are open to each port."""
     data = {"calls": calls(3000), "resets": calls(100), "silent": b"", "half": client_hello(name)[:60],
             "hellos": client_hello("stranger.nam"), "overheard": client_hello(name)}[kind]
-    until = time.monotonic() + FLOOD_SECONDS
+    begun = time.monotonic()
     opened, kept = 0, {port: [] for port in ports}
-    while time.monotonic() < until and opened < CONNECTIONS_MAX:
+    while opened < CONNECTIONS_MAX and time.monotonic() < begun + (
+            FLOOD_SECONDS if opened > CONNECTIONS_MIN else HANG_SECONDS):
         for port in ports:
             try:
                 peer = connect(port)
@@ -114,7 +117,7 @@ def grown(pid):
 
 class Floods(cases.Case):
     def start(self):
-        cluster = Cluster(self, memory=[64 << 20] * 2, compute=2, secret="overheard by everybody")
+        cluster = Cluster(self, memory=[64 << 20] * 2, compute=2, secret="overheard by everybody", lease_ms=2000)
         cluster.load(0.01)
         cluster.lineorders = cluster.count("lineorder")
         cluster.before = cluster.answers("--repeat=1")
@@ -137,7 +140,7 @@ class Floods(cases.Case):
             if newcomers:
                 asked = time.monotonic()
                 self.assertEqual(cluster.count("lineorder"), cluster.lineorders)
-                self.within(5, asked)
+                self.within(30, asked)
                 answered += 1
             time.sleep(0.1)
             for pid in sizes:

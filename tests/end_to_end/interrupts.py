@@ -10,7 +10,7 @@ import termios
 import time
 
 import cases
-from cluster import LONG_QUERY, NAM, PATIENCE, Cluster, wait_until
+from cluster import HANG_SECONDS, LONG_QUERY, NAM, PATIENCE, Cluster, wait_until
 from terminal import Terminal
 
 EVERY_ROW = "SELECT lo_orderkey, lo_linenumber, lo_custkey, lo_shipmode FROM lineorder"
@@ -18,7 +18,8 @@ EVERY_ROW = "SELECT lo_orderkey, lo_linenumber, lo_custkey, lo_shipmode FROM lin
 
 class Interrupts(cases.Case):
     def cluster(self, fabric="shm"):
-        cluster = Cluster(self, fabric=fabric, memory=[256 << 20] * 2, compute=2)
+        """A server that stands still for a while remains a member."""
+        cluster = Cluster(self, fabric=fabric, memory=[256 << 20] * 2, compute=2, lease_ms=10_000)
         cluster.load(0.05)
         return cluster
 
@@ -63,7 +64,7 @@ class Interrupts(cases.Case):
                 terminal.send(EVERY_ROW + ";\n")
                 terminal.expect(first)
                 begun = len(terminal.seen)
-                self.interrupt(terminal, 2, " ".join(options) or "table")
+                self.interrupt(terminal, 10, " ".join(options) or "table")
                 self.assertLess(len(terminal.seen) - begun, 1 << 20, "few of 10 MiB and more")
                 terminal.command("SELECT count(*) AS n FROM date;", "2556")
             terminal.send("\\q\n")
@@ -83,8 +84,8 @@ class Interrupts(cases.Case):
             wait_until(lambda: self.full(shell.stdout), 20, "it waits for its reader")
             start = time.monotonic()
             shell.send_signal(signal.SIGINT)
-            self.assertEqual(shell.wait(10 * PATIENCE), 130)
-            self.within(2, start)
+            self.assertEqual(shell.wait(HANG_SECONDS * PATIENCE), 130)
+            self.within(10, start)
             read += shell.stdout.read()
             self.assertIn(b"canceling statement due to user request", shell.stderr.read())
             printed = lines(read.decode())
@@ -111,7 +112,7 @@ class Interrupts(cases.Case):
             start = time.monotonic()
             shell.signal(signal.SIGINT)
             self.assertEqual(shell.wait(), 130)
-            self.within(1, start)
+            self.within(3, start)  # a call takes five
             self.assertEqual(shell.err(), "nam: interrupted")
         finally:
             cluster.catalog.signal(signal.SIGCONT)
@@ -144,7 +145,7 @@ class Interrupts(cases.Case):
                 terminal.send("\x03")
                 terminal.expect("nam=> ")
                 self.say("%s: prompt after %.0f ms" % (what, (time.monotonic() - start) * 1000))
-                self.within(1, start)
+                self.within(2.5, start)  # peers that stand still are lost after three
             finally:
                 victim.process.signal(signal.SIGCONT)
             terminal.command("ROLLBACK;", "ROLLBACK")

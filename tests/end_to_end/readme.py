@@ -17,7 +17,7 @@ NUMBER = re.compile(r"\d[\d,]*(\.\d+)?( (B|KiB|MiB|GiB|us|ms|s)\b)?")
 ON_TMPFS = re.compile(r", which is in memory \(tmpfs\) and ends with this host: --data-dir=DIR names another")
 # On hosts without reserved huge pages, from the first client with a large buffer.
 NO_HUGE_PAGES = re.compile(r"^nam: no huge pages.*\n", re.MULTILINE)
-TOGETHER_S = 60
+TOGETHER_S = 300
 
 
 def tour():

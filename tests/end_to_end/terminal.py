@@ -6,7 +6,7 @@ import select
 import signal
 import time
 
-from cluster import NAM, PATIENCE, Failed, wait_until
+from cluster import HANG_SECONDS, NAM, PATIENCE, Failed, wait_until
 
 
 class Terminal:
@@ -22,7 +22,7 @@ class Terminal:
 
     def expect(self, pattern, timeout=20):
         """Waits for text behind what was expected last."""
-        deadline = time.monotonic() + timeout * PATIENCE
+        deadline = time.monotonic() + max(timeout, HANG_SECONDS) * PATIENCE
         while True:
             match = re.search(pattern, self.seen[self.at:])
             if match:

@@ -172,7 +172,7 @@ class Transactions(cases.Case):
                 moves += 1
                 wait_until(lambda: self.balances(cluster)[3] == moves, 30, "the move is seen")
                 held += time.monotonic() - start > cluster.lease / 2
-                self.within(2 * cluster.lease + 2, start)
+                self.within(2 * cluster.lease + 8, start)
                 wait_until(lambda: victim.pid not in cluster.living_pids(), 30, "its lease is over")
                 # If no member had to fence it, memory servers end its keys when they renew next.
                 time.sleep(2 * cluster.lease / 3)
