@@ -14,7 +14,7 @@ fail() {
 expect() {
   local code=$1 pattern=$2 output actual
   shift 2
-  output=$(timeout 60 "$nam" doctor "$@" 2>&1 </dev/null)
+  output=$(timeout 240 "$nam" doctor "$@" 2>&1 </dev/null)
   actual=$?
   [[ $actual == "$code" && $output == *"$pattern"* ]] || fail "doctor $*: $actual, not $code with \"$pattern\": $output"
 }
@@ -31,7 +31,7 @@ if [[ ! -e /sys/class/infiniband ]]; then
   expect 4 "RDMA devices" --memory=1MiB --fabric=verbs
 fi
 
-timeout 60 "$nam" doctor --memory=1MiB --format=json | python3 -c '
+timeout 240 "$nam" doctor --memory=1MiB --format=json | python3 -c '
 import json, sys
 report = json.load(sys.stdin)
 assert report["command"] == "doctor", report
