@@ -31,7 +31,7 @@ class ScaleRequestsTest : public testing::Test {
     return std::thread([count, scale = std::move(scale), listener = std::move(*listener)] {
       for (int i = 0; i < count; ++i) {
         pollfd wait{listener->fd(), POLLIN, 0};
-        ASSERT_EQ(poll(&wait, 1, 20'000), 1);
+        ASSERT_EQ(poll(&wait, 1, 60'000), 1);
         listener->Serve(scale);
       }
     });
@@ -50,12 +50,12 @@ TEST_F(ScaleRequestsTest, RequestsAndRepliesArrive) {
     if (!request.out) return absl::FailedPreconditionError("one has to \"stay\"\n");
     return ScaleReply{.changed = {"5", "6"}, .compute_servers = 4, .memory_servers = 2};
   });
-  const auto out = AskForScale(Folder(), {.out = true, .compute_servers = 2}, 20'000, -1);
+  const auto out = AskForScale(Folder(), {.out = true, .compute_servers = 2}, 60'000, -1);
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_THAT(out->changed, ElementsAre("5", "6"));
   EXPECT_EQ(out->compute_servers, 4);
   EXPECT_EQ(out->memory_servers, 2);
-  const auto in = AskForScale(Folder(), {.out = false, .compute_servers = 7}, 20'000, -1);
+  const auto in = AskForScale(Folder(), {.out = false, .compute_servers = 7}, 60'000, -1);
   EXPECT_EQ(in.status(), absl::FailedPreconditionError("one has to \"stay\"\n"));
   supervisor.join();
   ASSERT_EQ(seen.size(), 2u);
@@ -74,13 +74,13 @@ TEST_F(ScaleRequestsTest, TheSocketIsItsOwners) {
 }
 
 TEST_F(ScaleRequestsTest, WithoutASupervisorNobodyAnswers) {
-  EXPECT_TRUE(absl::IsUnavailable(AskForScale(Folder(), {}, 20'000, -1).status()));
+  EXPECT_TRUE(absl::IsUnavailable(AskForScale(Folder(), {}, 60'000, -1).status()));
   // A supervisor that was killed leaves its socket behind; the next one takes its place.
   ScaleListener::Listen(Folder()).value().reset();
   EXPECT_TRUE(std::filesystem::exists(directory_ + "/control"));
-  EXPECT_TRUE(absl::IsUnavailable(AskForScale(Folder(), {}, 20'000, -1).status()));
+  EXPECT_TRUE(absl::IsUnavailable(AskForScale(Folder(), {}, 60'000, -1).status()));
   std::thread supervisor = Serve(1, [](const ScaleRequest&) { return ScaleReply(); });
-  EXPECT_TRUE(AskForScale(Folder(), {}, 20'000, -1).ok());
+  EXPECT_TRUE(AskForScale(Folder(), {}, 60'000, -1).ok());
   supervisor.join();
 }
 
@@ -89,10 +89,10 @@ TEST_F(ScaleRequestsTest, ASupervisorThatEndsMeanwhileIsToldOf) {
   ASSERT_TRUE(listener.ok()) << listener.status();
   std::thread supervisor([&] {
     pollfd wait{(*listener)->fd(), POLLIN, 0};
-    ASSERT_EQ(poll(&wait, 1, 20'000), 1);
+    ASSERT_EQ(poll(&wait, 1, 60'000), 1);
     listener->reset();
   });
-  EXPECT_TRUE(absl::IsUnavailable(AskForScale(Folder(), {}, 20'000, -1).status()));
+  EXPECT_TRUE(absl::IsUnavailable(AskForScale(Folder(), {}, 60'000, -1).status()));
   supervisor.join();
 }
 
@@ -100,7 +100,7 @@ TEST_F(ScaleRequestsTest, WhoAsksMayStopWaiting) {
   const auto listener = ScaleListener::Listen(Folder());
   ASSERT_TRUE(listener.ok()) << listener.status();
   const UniqueFd interrupt(eventfd(1, EFD_CLOEXEC));
-  EXPECT_TRUE(absl::IsCancelled(AskForScale(Folder(), {}, 20'000, interrupt.get()).status()));
+  EXPECT_TRUE(absl::IsCancelled(AskForScale(Folder(), {}, 60'000, interrupt.get()).status()));
   EXPECT_TRUE(absl::IsDeadlineExceeded(AskForScale(Folder(), {}, 10, -1).status()));
   // What the clients asked for is still done, and the answers are lost.
   int asked = 0;

@@ -16,6 +16,7 @@ TEST(ProgressTest, OfANestedLoopMoves) {
   ASSERT_TRUE(Load(cluster.attachment(), pairs, {.block_bytes = 8192}).ok());
   std::vector<session::QueryProgress> told;
   cluster.session().OnProgress([&](const session::QueryProgress& progress) {
+    if (told.size() == 4) return;  // the end takes as long as it takes
     told.push_back(progress);
     if (told.size() == 4) cluster.session().Cancel();
   });
