@@ -302,7 +302,7 @@ TEST(Loader, RefusesWhatDoesNotFitTheSchema) {
   batch.column(0).nulls = {1};
   EXPECT_EQ((*loader)->Append(batch).code(), absl::StatusCode::kInvalidArgument);
   loader->reset();
-  EXPECT_EQ(cluster.UsedBytes(), 0u);
+  EXPECT_EQ(cluster.AwaitUsedBytes(0), 0u);
   EXPECT_FALSE(attachment.catalog().GetTable("t").ok());
 }
 

@@ -442,7 +442,7 @@ TEST(LoaderTest, ATableThatDoesNotFitIsRefusedAndLeavesNothing) {
     large.rows.push_back({Value::Integer(i), Value::Integer(i * INT64_C(1'000'003))});
   const absl::Status status = Load(cluster.attachment(), large, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-  EXPECT_EQ(cluster.UsedBytes(), 0u);
+  EXPECT_EQ(cluster.AwaitUsedBytes(0), 0u);
   EXPECT_TRUE(cluster.attachment().catalog().ListTables()->empty());
 }
 
