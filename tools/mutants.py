@@ -1,30 +1,36 @@
 #!/usr/bin/env python3
 """Runs mutants: plausible wrong edits of the tree, each with the test that must notice it.
 
-A mutant is tests/mutants/NAME.patch, a diff with three lines before it:
+A mutant is a row of a table in tests/mutants. The row's header names the mutated file and the mutant:
 
-    # rule: A lock is taken before the version is looked at.
-    # test: //tests/txn/rsi:session_test
-    # case: RsiSessionTest.TwoWritersOfOneRow
+    ["txn/rsi/commit.cc".lock_before_look]
+    rule = "A lock is taken before the version is looked at."
+    test = "//tests/txn/rsi:session_test RsiSessionTest.TwoWritersOfOneRow"
+    old = 'if (version == kOld) return;'
+    new = 'if (version != kOld) return;'
 
-Each is applied in a scratch copy of what is committed or staged (.mutants/tree), its test alone is built and run,
-and the edit is taken back:
+`old` must occur exactly once in the file; `new` replaces it, byte for byte. Two arrays of the same length edit several
+places. An empty `new` removes the lines of `old`, with their indentation and line ends, if `old` is all that they hold.
 
-    killed       the test failed, or did not end: as it should be
+This tool applies each row in a scratch copy of what is committed or staged (.mutants/tree), builds and runs the row's
+test alone, and restores the file. The verdict is:
+
+    killed       the test failed or did not end, as it should
     survived     the test passed: it does not look at the rule
-    stale        the patch does not apply any more, or does not compile
-    unsound      the test fails without the edit too, so that it says nothing
+    stale        the row does not apply any more, or the edit does not compile
+    unsound      the test fails without the edit too, so it shows nothing
 
-Verdicts are kept in .mutants/verdicts.json by patch and tree, so that a run that was ended goes on where it was.
+.mutants/verdicts.json keeps the verdicts by row and tree, so an interrupted run continues where it stopped.
 
 usage: mutants.py [NAME...] [--in-turn=N] [--again] [--check]
-  NAME         only these; without any, all
-  --in-turn=N  N of them, others with every commit
-  --again      also those that have a verdict for this tree
-  --check      only whether each patch applies and its test exists; takes a second
+  NAME         runs only these; without a name, all
+  --in-turn=N  runs N of them, others after every commit
+  --again      also runs those that have a verdict for this tree
+  --check      runs none and tells which no longer apply, and why; takes a second
 """
 import argparse
 import filecmp
+import functools
 import hashlib
 import json
 import os
@@ -33,6 +39,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDER = "tests/mutants"
@@ -42,102 +49,184 @@ VERDICTS = os.path.join(SCRATCH, "verdicts.json")
 KILLED_AT_LEAST = 0.95
 TEST_TIMEOUT_S = 300  # a mutant that hangs is killed
 BUILD_TIMEOUT_S = 1800
+GOOGLE_CASE = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
 BAZEL_PASSED, BAZEL_BUILD_FAILED, BAZEL_TESTS_FAILED = 0, 1, 3
 
 
+class Mismatch(Exception):
+    """Says why a row does not apply."""
+
+
 class Mutant:
-    def __init__(self, path):
-        self.name = os.path.basename(path)[: -len(".patch")]
-        self.path = path
-        with open(path, encoding="utf-8") as file:
-            self.text = file.read()
-        header = dict(re.findall(r"^# (rule|test|case): (.+)$", self.text.split("diff --git", 1)[0], re.M))
-        self.rule, self.test, self.case = (header.get(key, "").strip() for key in ("rule", "test", "case"))
+    def __init__(self, table, file, name, row):
+        self.table, self.file, self.name, self.row = table, file, name, row
+        self.rule = row.get("rule", "")
+        self.test, _, self.case = str(row.get("test", "")).partition(" ")
+
+    def places(self):
+        """A pair of old and new text for each place."""
+        old, new = self.row["old"], self.row["new"]
+        return [(old, new)] if isinstance(old, str) else list(zip(old, new))
 
     def digest(self):
-        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps([self.file, self.row], sort_keys=True).encode()).hexdigest()[:16]
+
+    def malformed(self):
+        """What the row lacks; empty if it is complete."""
+        if set(self.row) != {"rule", "test", "old", "new"}:
+            return "needs rule, test, old and new, and nothing else"
+        if not (self.rule and self.case):
+            return "needs a rule, and a test's label and case with a space between them"
+        texts = [value if isinstance(value, list) else [value] for value in (self.row["old"], self.row["new"])]
+        if type(self.row["old"]) is not type(self.row["new"]) or len(texts[0]) != len(texts[1]) or not all(
+                isinstance(text, str) for text in texts[0] + texts[1]):
+            return "old and new are not two texts, nor two arrays of the same length"
+        if not all(texts[0]) or not texts[0]:
+            return "old is empty"
+        return "old and new are equal" if any(old == new for old, new in self.places()) else ""
+
+    def apply(self, text):
+        """The file's text with the edit."""
+        edits = []
+        for old, new in self.places():
+            begin = text.find(old)
+            if begin < 0:
+                raise Mismatch("old text not found in %s: %s" % (self.file, old.strip().split("\n")[0]))
+            if text.find(old, begin + 1) >= 0:
+                raise Mismatch("old text found %d times in %s: %s" % (
+                    len(re.findall("(?=%s)" % re.escape(old), text)), self.file, old.strip().split("\n")[0]))
+            span = begin, begin + len(old)
+            edits.append((*(span if new else whole_lines(text, *span)), new))
+        edits.sort()
+        if any(before[1] > after[0] for before, after in zip(edits, edits[1:])):
+            raise Mismatch("old texts overlap in %s" % self.file)
+        for begin, end, new in reversed(edits):
+            text = text[:begin] + new + text[end:]
+        return text
 
 
-def git(*arguments, cwd=ROOT, check=True):
-    return subprocess.run(["git", *arguments], cwd=cwd, check=check, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE)
+def whole_lines(text, begin, end):
+    """Widens a span to the lines that it fills apart from indentation; leaves it as it is if it shares a line."""
+    first = text.rfind("\n", 0, begin) + 1
+    return (first, end + 1) if not text[first:begin].strip() and text.startswith("\n", end) else (begin, end)
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+
+
+def git(*arguments):
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+
+def rows_of(table):
+    """The mutants of one table."""
+    try:
+        files = tomllib.loads(read(os.path.join(ROOT, table)))
+    except tomllib.TOMLDecodeError as error:
+        sys.exit("mutants: %s: %s" % (table, error))
+    for file, rows in files.items():
+        for name, row in rows.items() if isinstance(rows, dict) else [("", rows)]:
+            if not isinstance(row, dict):
+                sys.exit('mutants: %s: the header of a row is ["FILE".NAME], that of %s is not' % (table, file))
+            yield Mutant(table, file, name, row)
 
 
 def all_mutants(names):
-    folder = os.path.join(ROOT, FOLDER)
-    known = {name[: -len(".patch")]: os.path.join(folder, name)
-             for name in sorted(os.listdir(folder)) if name.endswith(".patch")}
+    known = {}
+    for table in sorted(os.listdir(os.path.join(ROOT, FOLDER))):
+        for mutant in rows_of(os.path.join(FOLDER, table)) if table.endswith(".toml") else ():
+            other = known.setdefault(mutant.name, mutant)
+            if other is not mutant:
+                sys.exit("mutants: two mutants are called %s: of %s in %s and of %s in %s" % (
+                    mutant.name, other.file, other.table, mutant.file, mutant.table))
     missing = [name for name in names if name not in known]
     if missing:
         sys.exit("mutants: there is no mutant %s in %s" % (", ".join(missing), FOLDER))
-    return [Mutant(path) for name, path in known.items() if not names or name in names]
+    return [known[name] for name in sorted(set(names) or known)]
 
 
-def source_holds(package, case):
-    """Whether some source of the test's package has this case: Suite.Case of GoogleTest, or a word of a script."""
+@functools.cache
+def sources_below(package):
+    return [read(os.path.join(where, file)) for where, _, files in os.walk(os.path.join(ROOT, package))
+            for file in files if file.endswith((".cc", ".h", ".py", ".sh"))]
+
+
+@functools.cache
+def cases_below(package):
+    return {case for text in sources_below(package) for case in GOOGLE_CASE.findall(text)}
+
+
+def sources_hold(package, case):
+    """Whether some source of the test's package has this case: Suite.Case of GoogleTest, or words of a script."""
     suite, _, name = case.partition(".")
-    pattern = re.compile(r"\bTEST(?:_F|_P)?\(\s*%s\s*,\s*%s\s*\)" % (re.escape(suite.split("/")[-1]), re.escape(
-        name.split("/")[0])) if name else re.escape(case))
-    for where, _, files in os.walk(os.path.join(ROOT, package)):
-        for file in files:
-            if file.endswith((".cc", ".h", ".py", ".sh")):
-                with open(os.path.join(where, file), encoding="utf-8") as source:
-                    text = source.read()
-                if pattern.search(text) or ("RC_GTEST" in text and suite in text and name in text):
-                    return True
-    return False
+    return (suite.split("/")[-1], name.split("/")[0]) in cases_below(package) or any(
+        "RC_GTEST" in text and suite in text and name in text if name else case in text
+        for text in sources_below(package))
+
+
+@functools.cache
+def build_file(package):
+    path = os.path.join(ROOT, package, "BUILD")
+    return read(path) if os.path.exists(path) else ""
 
 
 def complaint(mutant):
-    """What is wrong with the mutant as it is written; empty if nothing is."""
-    if not (mutant.rule and mutant.test and mutant.case):
-        return "needs the lines '# rule:', '# test:' and '# case:' before its diff"
+    """What is wrong with the row; empty if nothing is."""
+    if mutant.malformed():
+        return mutant.malformed()
     label = re.fullmatch(r"//([\w/]+):([\w.-]+)", mutant.test)
     if not label:
         return "%s is no test's label" % mutant.test
-    build = os.path.join(ROOT, label.group(1), "BUILD")
-    if not os.path.exists(build) or '"%s"' % label.group(2) not in open(build, encoding="utf-8").read():
+    if '"%s"' % label.group(2) not in build_file(label.group(1)):
         return "there is no test %s" % mutant.test
-    if not source_holds(label.group(1), mutant.case):
+    if not sources_hold(label.group(1), mutant.case):
         return "%s has no case %s" % (mutant.test, mutant.case)
-    applied = git("apply", "--check", mutant.path, check=False)
-    return "" if applied.returncode == 0 else "does not apply: " + applied.stderr.strip().split("\n")[0]
+    try:
+        mutant.apply(read(os.path.join(ROOT, mutant.file)))
+    except FileNotFoundError:
+        return "there is no file %s" % mutant.file
+    except Mismatch as mismatch:
+        return str(mismatch)
+    return ""
 
 
 def check(mutants):
     wrong = [(mutant, complaint(mutant)) for mutant in mutants]
     wrong = [(mutant, text) for mutant, text in wrong if text]
     for mutant, text in wrong:
-        print("%s: %s" % (mutant.name, text))
+        print("%s (%s): %s" % (mutant.name, mutant.table, text))
     print("%d mutants, %d to mend" % (len(mutants), len(wrong)))
     return 1 if wrong else 0
 
 
 def make_tree():
-    """The scratch copy: what git would commit now. Its digest."""
-    digest = git("write-tree").stdout.strip()
+    """Makes the scratch copy of what git would commit now. Returns its digest."""
+    digest = git("write-tree").strip()
     fresh = TREE + ".new"
     shutil.rmtree(fresh, ignore_errors=True)
     git("checkout-index", "--all", "--prefix=" + fresh + "/")
     wanted = set(files_below(fresh))
     for path in set(files_below(TREE)) - wanted:
         os.remove(os.path.join(TREE, path))
-    # What has not changed keeps its place and its time, so that Bazel builds only what has.
+    # An unchanged file keeps its place and its time, so that Bazel builds only what has changed.
     for path in wanted:
         source, target = os.path.join(fresh, path), os.path.join(TREE, path)
         if not os.path.exists(target) or not filecmp.cmp(source, target, shallow=False):
             os.makedirs(os.path.dirname(target), exist_ok=True)
             os.replace(source, target)
     shutil.rmtree(fresh)
-    # A checkout of its own, lest `git apply` takes the scratch copy for a folder of this one.
-    if not os.path.isdir(os.path.join(TREE, ".git")):
-        git("init", "--quiet", TREE)
     return digest
 
 
 def files_below(folder):
-    for where, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name != ".git"]
+    for where, _, files in os.walk(folder):
         for name in files:
             yield os.path.relpath(os.path.join(where, name), folder)
 
@@ -157,23 +246,29 @@ def run_test(mutant):
 
 
 def judge(mutant, sound):
+    if mutant.malformed():
+        return "stale"
     key = (mutant.test, mutant.case)
     if key not in sound:
         sound[key] = run_test(mutant) == BAZEL_PASSED
     if not sound[key]:
         return "unsound"
-    if git("apply", "--check", mutant.path, cwd=TREE, check=False).returncode != 0:
-        return "stale"
-    git("apply", mutant.path, cwd=TREE)
+    path = os.path.join(TREE, mutant.file)
     try:
+        text = read(path)
+        edited = mutant.apply(text)
+    except (FileNotFoundError, Mismatch):
+        return "stale"
+    try:
+        write(path, edited)
         code = run_test(mutant)
     finally:
-        git("apply", "--reverse", mutant.path, cwd=TREE)
+        write(path, text)
     return {BAZEL_PASSED: "survived", BAZEL_TESTS_FAILED: "killed"}.get(code, "stale")
 
 
 def in_turn(mutants, count):
-    commits = int(git("rev-list", "--count", "HEAD").stdout)
+    commits = int(git("rev-list", "--count", "HEAD"))
     first = commits * count % max(len(mutants), 1)
     return (mutants + mutants)[first : first + min(count, len(mutants))]
 
@@ -210,4 +305,5 @@ def main():
     return 0 if mutants and killed >= KILLED_AT_LEAST * len(mutants) else 1
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
