@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "memserver/sealed_file.h"
 #include "storage/checksum.h"
+#include "storage/remote_ptr.h"
 
 namespace nam::backup {
 namespace {
@@ -22,7 +23,6 @@ namespace {
 constexpr char kFirstWords[] = "nam backup ";
 constexpr uint32_t kFormat = 1;
 constexpr size_t kMemoryServersMax = 65'535;
-constexpr uint64_t kAddressSpaceBytes = uint64_t{1} << 48;
 constexpr size_t kTextBytesMax = 1'024;  // a name's limit, before it is escaped
 constexpr std::array<const char*, 4> kKinds = {"columnar", "record", "view", "schema"};
 
@@ -91,7 +91,8 @@ void ReadMemoryServers(Lines& lines, Manifest& manifest) {
     const uint64_t storage = lines.Number();
     const uint64_t bytes = lines.LastNumber();
     const uint32_t before = manifest.memory_servers.empty() ? 0 : manifest.memory_servers.back().storage;
-    if (storage <= before || storage > kMemoryServersMax || bytes > kAddressSpaceBytes) return lines.Fail();
+    if (storage <= before || storage > kMemoryServersMax || bytes > storage::kAddressSpaceBytes)
+      return lines.Fail();
     manifest.memory_servers.push_back({static_cast<uint32_t>(storage), bytes});
   }
 }

@@ -11,12 +11,8 @@ namespace nam::bench {
 namespace {
 
 constexpr uint64_t kKeys = uint64_t{1} << 31;  // SQL's non-negative integers
-// Each use derives its own seed from the caller's.
-enum class Use : uint64_t { kPlaces, kKeys, kValues };
-
-uint64_t SeedOf(uint64_t seed, Use use) {
-  return MixBits(seed + kGoldenGamma * (static_cast<uint64_t>(use) + 1));
-}
+// Uses of the caller's seed.
+enum class AggregateUse : uint64_t { kPlaces, kKeys, kValues };
 
 }  // namespace
 
@@ -50,8 +46,9 @@ AlgorithmCase CaseOf(JoinCase with, uint64_t seed, int threads) {
 AlgorithmCase CaseOf(const AggregateCase& with, uint64_t seed, int threads) {
   const auto make = [=, n = with.tuples] {
     std::vector<JoinTuple> tuples(n);
-    const KeyPermutation places(n, SeedOf(seed, Use::kPlaces)), keys(kKeys, SeedOf(seed, Use::kKeys));
-    const uint64_t values = SeedOf(seed, Use::kValues);
+    const KeyPermutation places(n, SeedOf(seed, AggregateUse::kPlaces)),
+        keys(kKeys, SeedOf(seed, AggregateUse::kKeys));
+    const uint64_t values = SeedOf(seed, AggregateUse::kValues);
     OnThreads(threads, [&](int thread) {
       const auto t = static_cast<uint64_t>(thread), all = static_cast<uint64_t>(threads);
       for (uint64_t i = n * t / all; i < n * (t + 1) / all; ++i) {

@@ -13,16 +13,16 @@
 #include "bench/tuple_table.h"
 #include "execution/exchange/endpoint.h"
 #include "fabric/sim/world.h"
+#include "localcluster/memory_room.h"
 #include "simulation/cluster.h"
 #include "terminal/units.h"
 
 namespace nam::bench {
 namespace {
 
-constexpr int kServers = 2, kSimulatedServers = 4, kSimulatedServersMax = 64, kThreadsMax = 1024;
+constexpr int kServers = 2, kSimulatedServers = 4, kSimulatedServersMax = 64;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kQueryMibLeast = 4096;
-constexpr uint64_t kRegionBytes = 64 * kMiB;  // of a memory server
 constexpr int kCacheDivisorMax = 1024;
 /// The longest loop over all tuples between two calls of the fabric.
 constexpr int64_t kStuckRealMs = 1'800'000;
@@ -51,15 +51,16 @@ absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& l
 LocalClusterOptions ClusterFor(const MemoryNeed& need, const std::string& fabric, int memory_servers,
                                int compute_servers, int threads, uint64_t scratch_bytes) {
   const auto servers = static_cast<uint64_t>(memory_servers);
-  const uint64_t scratch = scratch_bytes != 0
-                               ? RoundUp(scratch_bytes, kMiB)
-                               : RoundUp(need.scratch_bytes / servers, kRegionBytes) + kRegionBytes;
-  return {.fabric = fabric,
-          .memory_servers = memory_servers,
-          .compute_servers = compute_servers,
-          .memory_bytes = scratch + RoundUp(need.table_bytes / servers, kRegionBytes) + kRegionBytes,
-          .scratch_bytes = scratch,
-          .threads = threads / compute_servers};
+  const uint64_t scratch =
+      scratch_bytes != 0 ? RoundUp(scratch_bytes, kMiB)
+                         : RoundUp(need.scratch_bytes / servers, kServerRegionBytes) + kServerRegionBytes;
+  return {
+      .fabric = fabric,
+      .memory_servers = memory_servers,
+      .compute_servers = compute_servers,
+      .memory_bytes = scratch + RoundUp(need.table_bytes / servers, kServerRegionBytes) + kServerRegionBytes,
+      .scratch_bytes = scratch,
+      .threads = threads / compute_servers};
 }
 
 std::vector<Option> AlgorithmCommand::WithAlgorithms(std::vector<Option> own) {
@@ -70,7 +71,7 @@ std::vector<Option> AlgorithmCommand::WithAlgorithms(std::vector<Option> own) {
                     "transport of the cluster; sim: figure 8 in virtual time"),
       {"--memory-servers", &memory_servers_, "number of memory servers; 0: 2, in sim 4"},
       {"--compute-servers", &compute_servers_, "number of compute servers; 0: 2, in sim 4"},
-      Option::Within("--threads", &threads_, 0, kThreadsMax,
+      Option::Within("--threads", &threads_, 0, kQueryThreadsMax,
                      "total per contender; 0: one per processor, in sim the paper's number per server"),
       {"--scratch", Option::Bytes{&scratch_bytes_}, "per memory server; default: enough"},
       {"--seed", &seed_, "seed of the data; changes their values, not their size"},
@@ -170,7 +171,7 @@ absl::StatusOr<Report> AlgorithmCommand::InSim(Run& run) {
                   .threads = like.threads,
                   .shared_hosts = true,
                   .memory_bytes = like.memory_bytes,
-                  .region_bytes = kRegionBytes,
+                  .region_bytes = kServerRegionBytes,
                   .scratch_bytes = like.scratch_bytes,
                   .compute_memory_bytes = std::max(need_.query_mib_max() * kMiB, uint64_t{4} << 30)}));
   NAM_ASSIGN_OR_RETURN(const auto client, cluster->NewClient("client"));

@@ -268,7 +268,7 @@ constexpr uint64_t kMediumRows = uint64_t{512} << 10;
 constexpr int64_t kGroups = 1'000;
 /// Keys are so sparse that no table of them is an array.
 constexpr int64_t kSpread = 1'000'003;
-constexpr uint64_t kShuffle = 7'919;  // a prime
+constexpr uint64_t kPlaceStride = 7'919;  // a prime
 constexpr double kKeyBytes = 8, kStateBytes = 16;
 constexpr double kSmallParts = 64;
 /// The largest plausible factor between a fitted constant and its default, in either direction: beyond it the
@@ -284,13 +284,13 @@ const catalog::FabricConstant& ConstantOf(double FabricConstants::*field) {
 }
 
 /// Two tables of each of three sizes, dropped at the end.
-class Tables {
+class CalibrationTables {
  public:
-  Tables(catalog::Attachment& attachment, uint64_t rows)
+  CalibrationTables(catalog::Attachment& attachment, uint64_t rows)
       : attachment_(attachment),
         prefix_(absl::StrCat("nam_calibrate_", attachment.member().value(), "_")),
         rows_(rows) {}
-  ~Tables() {
+  ~CalibrationTables() {
     for (const std::string& name : loaded_) attachment_.catalog().DropTable(name).IgnoreError();
   }
   absl::Status Load() {
@@ -317,7 +317,7 @@ class Tables {
       batch.Clear();
       const uint64_t end = std::min(rows, first + kBatchRows);
       for (uint64_t i = first; i < end; ++i) {
-        const auto place = static_cast<int64_t>(i * kShuffle % rows);
+        const auto place = static_cast<int64_t>(i * kPlaceStride % rows);
         batch.column(0).numbers.push_back(place * kSpread);
         batch.column(1).numbers.push_back(place);
         batch.column(2).numbers.push_back(place % kGroups);
@@ -462,7 +462,7 @@ class RowCalibration {
   catalog::Attachment& attachment_;
   const CalibrationOptions& options_;
   ClusterShape cluster_;
-  Tables tables_;
+  CalibrationTables tables_;
   std::unique_ptr<session::Session> session_;
 };
 

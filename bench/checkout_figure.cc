@@ -32,7 +32,7 @@ constexpr MessageCost kTcpMessage = {.message_cpu_ns = static_cast<int64_t>(13'2
                                      .latency_ns = 20'000,
                                      .port_bytes_per_us = 3'500};
 
-struct Curve {
+struct ProtocolCurve {
   std::string protocol;
   std::vector<SimulatedRates> rates;  // by clients
 
@@ -59,7 +59,7 @@ class CheckoutFigure {
   absl::Status Measure(Run& run) {
     for (const char* protocol : kProtocols) {
       if (!Wanted(protocol)) continue;
-      Curve& curve = curves_.emplace_back(Curve{.protocol = protocol});
+      ProtocolCurve& curve = curves_.emplace_back(ProtocolCurve{.protocol = protocol});
       if (!run.Proceed(absl::StrCat(protocol, ", loading"))) return absl::CancelledError("interrupted");
       NAM_ASSIGN_OR_RETURN(const std::unique_ptr<SimulatedCheckout> checkout, Open(protocol));
       for (const uint32_t clients : options_.clients) {
@@ -100,26 +100,26 @@ class CheckoutFigure {
     return wanted.empty() || std::find(wanted.begin(), wanted.end(), protocol) != wanted.end();
   }
   /// Null if it was not run.
-  const Curve* CurveOf(const std::string& protocol) const {
+  const ProtocolCurve* CurveOf(const std::string& protocol) const {
     const auto found = std::find_if(curves_.begin(), curves_.end(),
-                                    [&](const Curve& curve) { return curve.protocol == protocol; });
+                                    [&](const ProtocolCurve& curve) { return curve.protocol == protocol; });
     return found == curves_.end() ? nullptr : &*found;
   }
-  static double Ideal(const Curve& curve, uint32_t clients) {
+  static double Ideal(const ProtocolCurve& curve, uint32_t clients) {
     const SimulatedRates& first = curve.rates.front();
     return std::min(first.committed_per_s / first.clients * clients, LimitOf(curve.rates.back()));
   }
-  void SummarizeRsi(const Curve& rsi, Json& summary) const;
+  void SummarizeRsi(const ProtocolCurve& rsi, Json& summary) const;
 
   const CheckoutBenchOptions& options_;
   SimulatedCheckoutOptions world_;
-  std::vector<Curve> curves_;
+  std::vector<ProtocolCurve> curves_;
   bool adds_up_ = true;
 };
 
 Json CheckoutFigure::Rows() const {
   Json rows = Json::array();
-  for (const Curve& curve : curves_) {
+  for (const ProtocolCurve& curve : curves_) {
     for (const SimulatedRates& each : curve.rates) {
       rows.push_back({{"protocol", curve.protocol},
                       {"clients", each.clients},
@@ -136,7 +136,7 @@ Json CheckoutFigure::Rows() const {
   return rows;
 }
 
-void CheckoutFigure::SummarizeRsi(const Curve& rsi, Json& summary) const {
+void CheckoutFigure::SummarizeRsi(const ProtocolCurve& rsi, Json& summary) const {
   const SimulatedRates& most = rsi.rates.back();
   const double limit = LimitOf(most);
   double linearity = 1;
@@ -156,11 +156,11 @@ void CheckoutFigure::SummarizeRsi(const Curve& rsi, Json& summary) const {
 
 Json CheckoutFigure::Summary() const {
   Json summary = Json::object();
-  const Curve* const rsi = CurveOf(kRsi);
+  const ProtocolCurve* const rsi = CurveOf(kRsi);
   if (rsi != nullptr) SummarizeRsi(*rsi, summary);
   for (const auto& [protocol, name] :
        {std::pair(kTwoPhaseSend, "2pc_send"), std::pair(kTwoPhaseTcp, "2pc_tcp")}) {
-    const Curve* const other = CurveOf(protocol);
+    const ProtocolCurve* const other = CurveOf(protocol);
     if (rsi == nullptr || other == nullptr) continue;
     const SimulatedRates& most = rsi->rates.back();
     summary[absl::StrCat("rsi_over_", name)] =
@@ -199,7 +199,7 @@ std::string CheckoutFigure::Chart(bool log_y) const {
                  {kTwoPhaseSend, kFigure6, {}, 1.1e6},
                  {kTwoPhaseSend, kFigure6, kPaperClients, 0.32e6},
                  {kTwoPhaseTcp, kFigure6, {}, 22e3}};
-  const Curve* const rsi = CurveOf(kRsi);
+  const ProtocolCurve* const rsi = CurveOf(kRsi);
   if (rsi == nullptr) return SvgOf(lines);
   LinePlot::Series& ideal = lines.series.emplace_back(
       LinePlot::Series{.name = "linear, up to the limit", .points = {}, .dashed = true});

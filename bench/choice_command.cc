@@ -16,8 +16,7 @@
 namespace nam::bench {
 namespace {
 
-constexpr uint64_t kTuplesMax = uint64_t{1} << 28;
-constexpr char kAuto[] = "auto";
+constexpr uint64_t kPointTuplesMax = uint64_t{1} << 28;
 
 /// Those that can be forced; they stream over the fabric where that is possible, as auto does.
 std::vector<Algorithm> ForcedJoins() {
@@ -57,8 +56,8 @@ class Choice final : public Command {
     NAM_RETURN_IF_ERROR(nam::Validate(
         LocalClusterOptions{.memory_servers = memory_servers_, .compute_servers = compute_servers_}));
     threads_ = ThreadsOf(threads_, compute_servers_);
-    NAM_ASSIGN_OR_RETURN(const auto least, ParseCounts("--tuples-min", {tuples_min_}, kTuplesMax));
-    NAM_ASSIGN_OR_RETURN(const auto most, ParseCounts("--tuples-max", {tuples_max_}, kTuplesMax));
+    NAM_ASSIGN_OR_RETURN(const auto least, ParseCounts("--tuples-min", {tuples_min_}, kPointTuplesMax));
+    NAM_ASSIGN_OR_RETURN(const auto most, ParseCounts("--tuples-max", {tuples_max_}, kPointTuplesMax));
     if (least[0] > most[0]) return absl::InvalidArgumentError("--tuples-min is above --tuples-max");
     algorithms_ = Named(ForcedJoins(), algorithm_names_);
     algorithms_.push_back(JoinAlgorithms().back());

@@ -9,8 +9,6 @@
 namespace nam::bench {
 namespace {
 
-constexpr char kAuto[] = "auto";
-
 std::optional<double> OverBest(std::optional<double> ms, const std::optional<ChoiceResult::Fastest>& best) {
   return best.has_value() ? RatioOf(ms, best->ms) : std::nullopt;
 }

@@ -12,6 +12,9 @@
 
 namespace nam::bench {
 
+/// Names the algorithm that the optimizer chooses.
+inline constexpr char kAuto[] = "auto";
+
 /// A join for whose algorithm the optimizer must decide.
 struct ChoicePoint {
   std::string fabric;

@@ -30,6 +30,9 @@
 ///                                                 └─ what is left open, and depends on other options
 namespace nam::bench {
 
+/// The most of --threads where they run queries.
+inline constexpr int kQueryThreadsMax = 1'024;
+
 /// A row of a command's table of options.
 struct Option {
   /// A size such as `64KiB`.

@@ -131,7 +131,7 @@ std::optional<double> OverLimit(const FabricFigures& figures) {
   return Median(figures.rates) / std::max(Median(figures.limit_rates), 1e-9);
 }
 
-Json RowOf(const FabricFigures& figures) {
+Json FabricRow(const FabricFigures& figures) {
   const FabricCase& wanted = figures.wanted;
   const auto gib = [&](double rate) { return Rounded(rate * wanted.bytes / kGiB); };
   const double rate = Median(figures.rates);
@@ -239,7 +239,7 @@ class FabricBench final : public TestbedCommand {
                          Measurement(testbed, run, repeat(), round_ns()).Measure(grid_));
     Report report{.config = {{"span_bytes", testbed.server_address().region_bytes}},
                   .summary = FabricSummary(measurements)};
-    for (const FabricFigures& figures : measurements.figures) report.rows.push_back(RowOf(figures));
+    for (const FabricFigures& figures : measurements.figures) report.rows.push_back(FabricRow(figures));
     report.charts = ChartsOf(report.rows);
     if (!measurements.limit.empty()) {
       report.config["limit"] = measurements.limit;

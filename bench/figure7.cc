@@ -24,19 +24,19 @@ constexpr char kRemarks[] =
     "sections 5.1 and 5.2 alone: c_mem = 1e-9 s a byte, c_net of messages of 2 KiB, Bloom filters with 10 % "
     "errors.\n";
 
-struct Curve {
+struct AlgorithmCurve {
   const char* figure;
   Figure7Network network;
   JoinAlgorithm algorithm;
 
   std::string name() const { return absl::StrCat(network.name, " ", plan::NameOf(algorithm)); }
 };
-constexpr std::array kCurves = {Curve{"7a", kIpOverEthernet, JoinAlgorithm::kGhj},
-                                Curve{"7a", kIpOverEthernet, JoinAlgorithm::kGhjBloom},
-                                Curve{"7b", kIpOverInfiniBand, JoinAlgorithm::kGhj},
-                                Curve{"7b", kIpOverInfiniBand, JoinAlgorithm::kGhjBloom},
-                                Curve{"7b", kRdma, JoinAlgorithm::kRdmaGhj},
-                                Curve{"7b", kRdma, JoinAlgorithm::kRrj}};
+constexpr std::array kCurves = {AlgorithmCurve{"7a", kIpOverEthernet, JoinAlgorithm::kGhj},
+                                AlgorithmCurve{"7a", kIpOverEthernet, JoinAlgorithm::kGhjBloom},
+                                AlgorithmCurve{"7b", kIpOverInfiniBand, JoinAlgorithm::kGhj},
+                                AlgorithmCurve{"7b", kIpOverInfiniBand, JoinAlgorithm::kGhjBloom},
+                                AlgorithmCurve{"7b", kRdma, JoinAlgorithm::kRdmaGhj},
+                                AlgorithmCurve{"7b", kRdma, JoinAlgorithm::kRrj}};
 
 /// The largest selectivity at which the reduction does not lose.
 double PaysBelow(const Figure7Network& network) {
@@ -57,12 +57,12 @@ std::string ChartOf(const std::string& number, const std::string& title) {
   for (const auto& [selectivity, source] :
        {std::pair(0.8, "figure 7b: where a reduction stops to pay, by the text"),
         std::pair(0.7, "the same, by the graph")}) {
-    plot.paper.push_back({.series = Curve{"7b", kIpOverInfiniBand, JoinAlgorithm::kGhjBloom}.name(),
+    plot.paper.push_back({.series = AlgorithmCurve{"7b", kIpOverInfiniBand, JoinAlgorithm::kGhjBloom}.name(),
                           .source = source,
                           .x = selectivity,
                           .y = kMsOfS * Figure7Cost(JoinAlgorithm::kGhj, kIpOverInfiniBand, selectivity)});
   }
-  for (const Curve& curve : kCurves) {
+  for (const AlgorithmCurve& curve : kCurves) {
     if (number != curve.figure) continue;
     LinePlot::Series& series = plot.series.emplace_back();
     series.name = curve.name();
@@ -86,7 +86,7 @@ double Figure7Cost(JoinAlgorithm algorithm, const Figure7Network& network, doubl
 
 Json Figure7Rows() {
   Json rows = Json::array();
-  for (const Curve& curve : kCurves) {
+  for (const AlgorithmCurve& curve : kCurves) {
     for (int s = 0; s <= kSteps; ++s) {
       const double selectivity = static_cast<double>(s) / kSteps;
       rows.push_back({{"figure", curve.figure},

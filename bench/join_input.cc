@@ -14,20 +14,16 @@ namespace {
 
 // Each chunk has a random stream of its own, so its tuples do not depend on the thread that fills it.
 constexpr uint64_t kChunkTuples = 1 << 16;
-// Each use derives its own seed from the caller's.
-enum class Use : uint64_t { kKeysOfR, kKeysOfRanks, kDraws };
-
-uint64_t SeedOf(uint64_t seed, Use use) {
-  return MixBits(seed + kGoldenGamma * (static_cast<uint64_t>(use) + 1));
-}
+// Uses of the caller's seed.
+enum class JoinUse : uint64_t { kKeysOfR, kKeysOfRanks, kDraws };
 
 /// Draws S's tuples. Shared by threads.
 class SFill {
  public:
   explicit SFill(const JoinInputOptions& options)
       : options_(options),
-        key_of_rank_(options.r_tuples, SeedOf(options.seed, Use::kKeysOfRanks)),
-        draws_(SeedOf(options.seed, Use::kDraws)) {
+        key_of_rank_(options.r_tuples, SeedOf(options.seed, JoinUse::kKeysOfRanks)),
+        draws_(SeedOf(options.seed, JoinUse::kDraws)) {
     if (options.zipf > 0 && options.r_tuples > 0) ranks_.emplace(options.r_tuples, options.zipf);
   }
 
@@ -114,7 +110,7 @@ JoinInput MakeJoinInput(const JoinInputOptions& options) {
   NAM_CHECK(options.zipf >= 0 && options.zipf <= 1.25);
   NAM_CHECK(options.selectivity > 0 && options.selectivity <= 1 && options.threads > 0);
   JoinInput input{std::vector<JoinTuple>(options.r_tuples), std::vector<JoinTuple>(options.s_tuples)};
-  const KeyPermutation keys(options.r_tuples, SeedOf(options.seed, Use::kKeysOfR));
+  const KeyPermutation keys(options.r_tuples, SeedOf(options.seed, JoinUse::kKeysOfR));
   const SFill s_fill(options);
   std::atomic<uint64_t> next_of_r = 0, next_of_s = 0;
   OnThreads(options.threads, [&](int) {

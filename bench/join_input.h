@@ -11,6 +11,12 @@
 /// narrow tuples, R with dense unique keys and S with foreign keys that may be skewed.
 namespace nam::bench {
 
+/// Each use derives its own seed from the caller's.
+template <typename Use>
+uint64_t SeedOf(uint64_t seed, Use use) {
+  return MixBits(seed + kGoldenGamma * (static_cast<uint64_t>(use) + 1));
+}
+
 struct alignas(8) JoinTuple {
   uint32_t key;
   uint32_t payload;

@@ -34,7 +34,6 @@
 namespace nam::bench {
 namespace {
 
-constexpr int kThreadsMax = 1'024;
 constexpr int kLoaderThreadsMax = 16;
 constexpr int64_t kLoadTimeoutMsPerScaleFactor = 600'000;
 
@@ -173,7 +172,8 @@ class QueryBench final : public Command {
         Option::OneOf("--fabric", &fabric_, {"shm", "tcp", "verbs"}, "transport of the cluster"),
         {"--memory-servers", &memory_servers_, "number of memory servers"},
         {"--compute-servers", &compute_servers_, "number of compute servers"},
-        Option::Within("--threads", &threads_, 0, kThreadsMax, "total per contender; 0: one per processor"),
+        Option::Within("--threads", &threads_, 0, kQueryThreadsMax,
+                       "total per contender; 0: one per processor"),
         Option::OneOf("--peer", &peer_, {"none", "duckdb"}, "to take turns with"),
         Option::Place("--peer-dir", &peer_dir_, "DIR", "DuckDB's process"),
         {"--peer-memory", Option::Bytes{&peer_memory_bytes_}, "the peer's memory limit; default: its own"},

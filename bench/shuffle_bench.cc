@@ -33,14 +33,14 @@ constexpr ssb::Table kTables[] = {ssb::Table::kCustomer, ssb::Table::kPart, ssb:
 constexpr int kLoaderThreads = 2;
 constexpr uint64_t kUnitsAtOnce = 8'192;
 /// Small enough that threads share a table evenly, and large enough that claiming one is cheap.
-constexpr size_t kChunkRows = 4096;
+constexpr size_t kShuffleChunkRows = 4096;
 constexpr uint64_t kAttempt = 1;
 constexpr int64_t kConnectUs = 10'000'000;
 
 /// The catalog's tables, fetched once, as for a statement.
-class Tables final : public sql::TableSource {
+class CatalogTableSource final : public sql::TableSource {
  public:
-  explicit Tables(catalog::Client& catalog) : catalog_(catalog) {}
+  explicit CatalogTableSource(catalog::Client& catalog) : catalog_(catalog) {}
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
     return catalog_.GetTable(name);
   }
@@ -71,8 +71,8 @@ class RowEncoder {
 
   /// Adds a run of the table's rows. DATA_LOSS if a value is not in the table's encoding.
   absl::Status Append(const partitioner::ColumnBatch& batch) {
-    for (size_t first = 0; first < batch.rows(); first += kChunkRows) {
-      const size_t rows = std::min(kChunkRows, batch.rows() - first);
+    for (size_t first = 0; first < batch.rows(); first += kShuffleChunkRows) {
+      const size_t rows = std::min(kShuffleChunkRows, batch.rows() - first);
       NAM_RETURN_IF_ERROR(AppendRows(batch, first, static_cast<uint32_t>(rows)));
     }
     return absl::OkStatus();
@@ -368,7 +368,7 @@ class Bench {
   absl::Status Bind() {
     NAM_ASSIGN_OR_RETURN(channel_,
                          storage::Channel::Open(cluster_.attachment->fabric(), *cluster_.attachment, {}));
-    Tables tables(cluster_.attachment->catalog());
+    CatalogTableSource tables(cluster_.attachment->catalog());
     for (const uint32_t count : options_.tables) {
       NAM_ASSIGN_OR_RETURN(queries_.emplace_back(),
                            ShuffleQuery::Bind(QueryOf(count), tables, Loader(), options_.messages.batch_bytes,

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "bench/commands.h"
 #include "bench/shuffle_bench.h"
+#include "localcluster/memory_room.h"
 #include "simulation/cluster.h"
 #include "ssb/generator.h"
 #include "terminal/plot.h"
@@ -18,7 +19,7 @@
 namespace nam::bench {
 namespace {
 
-constexpr double kMiB = 1 << 20;
+constexpr double kBytesPerMib = 1 << 20;
 
 double PerRow(int64_t ns, uint64_t rows) {
   return rows == 0 ? 0 : Rounded(static_cast<double>(ns) / static_cast<double>(rows));
@@ -29,7 +30,7 @@ std::string KeyOf(const std::string& plan) {
   return absl::StrReplaceAll(plan, {{", ", "_"}});
 }
 
-Json RowOf(const ShuffleCase& of, const ContenderTimes& plan, uint64_t lineorder_rows, bool simulated) {
+Json ShuffleRow(const ShuffleCase& of, const ContenderTimes& plan, uint64_t lineorder_rows, bool simulated) {
   Json row = of.figures.settings;
   row["plan"] = plan.name;
   row["median_ms"] = Rounded(plan.median_ms());
@@ -39,13 +40,13 @@ Json RowOf(const ShuffleCase& of, const ContenderTimes& plan, uint64_t lineorder
   row["answer"] = plan.equal ? "equal" : "DIFFERENT";
   const ShuffleMoved& moved = of.moved.at(plan.name);
   if (simulated) {
-    row["network_mib"] = Rounded(moved.network_bytes / kMiB);
+    row["network_mib"] = Rounded(moved.network_bytes / kBytesPerMib);
     row["busiest_card"] = moved.busiest.what;
     row["busy"] = Rounded(moved.busiest.fraction);
   }
   if (plan.name == kPipelined) return row;
   const ShuffleWork& work = moved.work;
-  row["shuffled_mib"] = Rounded(static_cast<double>(moved.sent_bytes) / kMiB);
+  row["shuffled_mib"] = Rounded(static_cast<double>(moved.sent_bytes) / kBytesPerMib);
   row["route_ns_per_row"] = PerRow(work.ns[ShuffleWork::kRoute], work.routed_rows);
   row["probe_ns_per_row"] = PerRow(work.ns[ShuffleWork::kProbe], work.probed_rows);
   row["sink_ns_per_row"] = PerRow(work.ns[ShuffleWork::kSink], work.sunk_rows);
@@ -79,12 +80,10 @@ Json ShuffleSummary(const std::vector<CaseFigures>& cases) {
   return summary;
 }
 
-constexpr char kSecret[] = "simulated";
 constexpr uint32_t kServersMost = 64;
 constexpr uint32_t kThreadsMost = 64;
-constexpr int kSimulatedServers = 8;
-constexpr uint32_t kSimulatedThreads = 10;  // per server, as in I-Store's experiment
-constexpr uint64_t kRegionBytes = uint64_t{64} << 20;
+constexpr int kSimulatedServersOfEachKind = 8;
+constexpr uint32_t kSimulatedThreadsPerServer = 10;  // as in I-Store's experiment
 
 class Shuffle final : public Command {
  public:
@@ -149,13 +148,13 @@ absl::Status Shuffle::Check() {
   } else {
     NAM_ASSIGN_OR_RETURN(kind_, fabric::ParseRealKind(fabric_));
   }
-  const int servers = simulated() ? kSimulatedServers : 2;
+  const int servers = simulated() ? kSimulatedServersOfEachKind : 2;
   if (memory_servers_ == 0) memory_servers_ = servers;
   if (compute_servers_ == 0) compute_servers_ = servers;
   const uint32_t processors = std::max(1u, std::thread::hardware_concurrency());
   if (bench.threads == 0)
     bench.threads = simulated()
-                        ? kSimulatedThreads
+                        ? kSimulatedThreadsPerServer
                         : std::clamp(processors / static_cast<uint32_t>(compute_servers_), 1u, kThreadsMost);
   if (bench.fan_out == 0) bench.fan_out = compute_servers_ > 8 ? 16 : 8;
   bench.whole_tuples = tuples_ == "whole";
@@ -170,7 +169,7 @@ Report Shuffle::ReportOf(const ShuffleFigures& figures) const {
   for (const ShuffleCase& each : figures.cases) {
     cases.push_back(each.figures);
     for (const ContenderTimes& plan : each.figures.contenders)
-      rows.push_back(RowOf(each, plan, figures.lineorder_rows, simulated()));
+      rows.push_back(ShuffleRow(each, plan, figures.lineorder_rows, simulated()));
   }
   Report report{
       .rows = rows,
@@ -223,13 +222,14 @@ absl::StatusOr<Report> Shuffle::OnProcesses(Run& run) {
 /// Runs in virtual time. The shuffle's servers are processes on the hosts of the cluster's compute servers.
 absl::StatusOr<Report> Shuffle::InSim(Run& run) {
   fabric::sim::World world({.seed = options_.seed, .nic = nic_, .replay = "nam bench shuffle --fabric=sim"});
-  NAM_ASSIGN_OR_RETURN(const auto cluster,
-                       simulation::Cluster::Start(world, {.memory_servers = memory_servers_,
-                                                          .compute_servers = compute_servers_,
-                                                          .threads = static_cast<int>(options_.threads),
-                                                          .memory_bytes = (TableMemory() + kRegionBytes) /
-                                                                          kRegionBytes * kRegionBytes,
-                                                          .region_bytes = kRegionBytes}));
+  NAM_ASSIGN_OR_RETURN(
+      const auto cluster,
+      simulation::Cluster::Start(world, {.memory_servers = memory_servers_,
+                                         .compute_servers = compute_servers_,
+                                         .threads = static_cast<int>(options_.threads),
+                                         .memory_bytes = (TableMemory() + kServerRegionBytes) /
+                                                         kServerRegionBytes * kServerRegionBytes,
+                                         .region_bytes = kServerRegionBytes}));
   NAM_ASSIGN_OR_RETURN(const auto client, cluster->NewClient("client"));
   std::vector<std::unique_ptr<fabric::Fabric>> fabrics;
   ShuffleEnvironment on{
@@ -238,7 +238,8 @@ absl::StatusOr<Report> Shuffle::InSim(Run& run) {
     on.cards.push_back({cluster->HostOf(simulation::Cluster::Role::kMemory, i), CardRole::kRows});
   for (int i = 0; i < compute_servers_; ++i) {
     on.cards.push_back({cluster->HostOf(simulation::Cluster::Role::kCompute, i), CardRole::kClients});
-    NAM_ASSIGN_OR_RETURN(fabrics.emplace_back(), world.OpenFabric(on.cards.back().host, {.secret = kSecret}));
+    NAM_ASSIGN_OR_RETURN(fabrics.emplace_back(),
+                         world.OpenFabric(on.cards.back().host, {.secret = simulation::kClusterSecret}));
     on.fabrics.push_back(fabrics.back().get());
   }
   NAM_ASSIGN_OR_RETURN(const ShuffleFigures figures, MeasureShuffle(on, options_, run));

@@ -22,7 +22,6 @@ namespace {
 
 using fabric::sim::NicModel;
 
-constexpr char kSecret[] = "simulated";
 /// Room for the transaction state, but for no extent of a table.
 constexpr uint64_t kStateMemoryBytes = txn::kStateBytes + (uint64_t{64} << 10);
 constexpr int kIntervals = 4;  // measured ones, after one that lets all clients start
@@ -250,7 +249,8 @@ class TwoPhaseCheckout final : public SimulatedCheckout {
     return transport;
   }
   absl::Status OpenFabric(const std::string& host, CardRole role) {
-    NAM_ASSIGN_OR_RETURN(fabrics_.emplace_back(), world_.OpenFabric(host, {.secret = kSecret}));
+    NAM_ASSIGN_OR_RETURN(fabrics_.emplace_back(),
+                         world_.OpenFabric(host, {.secret = simulation::kClusterSecret}));
     cards_.push_back({host, role});
     return absl::OkStatus();
   }

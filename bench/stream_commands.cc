@@ -40,7 +40,7 @@ constexpr uint32_t kBlocksMax = 1u << 20;
 constexpr uint32_t kWindow = 10;
 constexpr uint32_t kPrefetchChains = 512;
 // Ways to get blocks.
-constexpr char kRead[] = "read", kInPlace[] = "in place", kMulticast[] = "multicast";
+constexpr char kReadWay[] = "read", kInPlaceWay[] = "in place", kMulticastWay[] = "multicast";
 
 // The table to stream: one column of 8-byte integers, in chains whose blocks are scattered over one server's
 // memory.
@@ -301,9 +301,9 @@ class StreamCommand : public TestbedCommand {
   uint32_t scan_ns_ = 0;
 };
 
-class Prefetch final : public StreamCommand {
+class PrefetchBench final : public StreamCommand {
  public:
-  Prefetch()
+  PrefetchBench()
       : StreamCommand("prefetch", "the engine's block stream by the number of blocks in flight", 31,
                       {.title = "Blocks a second by blocks in flight",
                        .series = "blocks",
@@ -319,9 +319,9 @@ class Prefetch final : public StreamCommand {
   uint32_t receivers() const override { return 1; }
   std::vector<StreamCase> Cases(const fabric::Capabilities& fabric) override {
     std::vector<StreamCase> cases;
-    for (const uint32_t window : windows_) cases.push_back({.way = kRead, .number = window});
+    for (const uint32_t window : windows_) cases.push_back({.way = kReadWay, .number = window});
     if (!fabric.in_place) return cases;
-    for (const uint32_t window : windows_) cases.push_back({.way = kInPlace, .number = window});
+    for (const uint32_t window : windows_) cases.push_back({.way = kInPlaceWay, .number = window});
     return cases;
   }
 
@@ -340,7 +340,7 @@ class Prefetch final : public StreamCommand {
     const std::vector<fabric::Fabric*> on(threads(), self.fabric.get());
     NAM_RETURN_IF_ERROR(RunAtOnce(on, [&](size_t i) -> absl::Status {
       storage::BlockStream stream(*self.channels[i], set_.table,
-                                  {.window = of.number, .in_place = of.way == kInPlace}, source);
+                                  {.window = of.number, .in_place = of.way == kInPlaceWay}, source);
       NAM_ASSIGN_OR_RETURN(scanned[i], Scan(clock, [&](auto& block) { return stream.Next(block); }));
       return absl::OkStatus();
     }));
@@ -356,12 +356,13 @@ class Prefetch final : public StreamCommand {
 
   void Summarize(const std::vector<StreamCase>& cases, Report& report, LinePlot& plot) const override {
     report.remarks = "Medians; every block's integers are summed up.\n";
-    const auto one = RateOf(cases, kRead, 1), five = RateOf(cases, kRead, 5), ten = RateOf(cases, kRead, 10);
+    const auto one = RateOf(cases, kReadWay, 1), five = RateOf(cases, kReadWay, 5),
+               ten = RateOf(cases, kReadWay, 10);
     SetIf(report.summary, "window_10_over_1", RatioOf(ten, one));
     SetIf(report.summary, "window_5_over_10", RatioOf(five, ten));
-    SetIf(report.summary, "in_place_over_read_window_10", RatioOf(RateOf(cases, kInPlace, 10), ten));
+    SetIf(report.summary, "in_place_over_read_window_10", RatioOf(RateOf(cases, kInPlaceWay, 10), ten));
     // The paper's text gives no rate, only that 10 are about three times as fast as 1.
-    if (one) plot.paper = {{kRead, "I-Store, figure 7b: 3 times the rate of a window of 1", 10, 3 * *one}};
+    if (one) plot.paper = {{kReadWay, "I-Store, figure 7b: 3 times the rate of a window of 1", 10, 3 * *one}};
   }
 
   std::vector<uint32_t> windows_ = {1, 2, 3, 5, 10, 20, 64};
@@ -398,14 +399,14 @@ class Multicast final : public StreamCommand {
   std::vector<StreamCase> Cases(const fabric::Capabilities&) override {
     for (uint32_t part = 0; part < threads(); ++part) parts_.push_back(PartOf(set_, part, threads()));
     std::vector<StreamCase> cases;
-    for (const char* way : {kRead, kMulticast})
+    for (const char* way : {kReadWay, kMulticastWay})
       for (const uint32_t k : receiver_counts_) cases.push_back({.way = way, .number = k});
     return cases;
   }
 
   absl::Status Round(Testbed& testbed, std::vector<Receiver>& receivers, StreamCase& of) override {
     std::vector<storage::MulticastAddress> senders;
-    const bool multicast = of.way == kMulticast;
+    const bool multicast = of.way == kMulticastWay;
     if (multicast) {
       NAM_ASSIGN_OR_RETURN(senders, testbed.server().StartMulticast(parts_, of.number, next_group_));
       next_group_ += threads();
@@ -462,12 +463,12 @@ class Multicast final : public StreamCommand {
     report.remarks = "Blocks per second of each receiver: the mean of all, and medians of the rounds.\n";
     for (const uint32_t k : receiver_counts_)
       SetIf(report.summary, absl::StrCat("multicast_over_read_", k, "_receivers"),
-            RatioOf(RateOf(cases, kMulticast, k), RateOf(cases, kRead, k)));
-    for (const char* way : {kRead, kMulticast})
+            RatioOf(RateOf(cases, kMulticastWay, k), RateOf(cases, kReadWay, k)));
+    for (const char* way : {kReadWay, kMulticastWay})
       SetIf(report.summary, absl::StrCat(way, "_8_over_1_receivers"),
             RatioOf(RateOf(cases, way, 8), RateOf(cases, way, 1)));
     constexpr char kPaper[] = "I-Store, figure 7c";
-    plot.paper = {{kRead, kPaper, 1, 5e6}, {kRead, kPaper, 8, 0.8e6}, {kMulticast, kPaper, {}, 4e6}};
+    plot.paper = {{kReadWay, kPaper, 1, 5e6}, {kReadWay, kPaper, 8, 0.8e6}, {kMulticastWay, kPaper, {}, 4e6}};
   }
 
   std::vector<uint32_t> receiver_counts_ = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -478,7 +479,7 @@ class Multicast final : public StreamCommand {
 }  // namespace
 
 std::unique_ptr<Command> PrefetchCommand() {
-  return std::make_unique<Prefetch>();
+  return std::make_unique<PrefetchBench>();
 }
 std::unique_ptr<Command> MulticastCommand() {
   return std::make_unique<Multicast>();

@@ -36,7 +36,7 @@ std::string UpsertOf(const RowLayout& layout) {
                       ") DO UPDATE SET ", updates, "checksum = excluded.checksum");
 }
 
-std::string NameOf(const RowLayout& layout, const Row& row) {
+std::string RowName(const RowLayout& layout, const Row& row) {
   if (layout.kinds[0] == 'i') return absl::StrFormat("row %d of `%s`", row.Number(0), layout.table);
   return absl::StrFormat("row `%s` of `%s`", row.Bytes(0), layout.table);
 }
@@ -117,7 +117,7 @@ absl::Status CheckedRows::Scan(const RowLayout& layout, const std::function<absl
     const Row read(std::move(fields));
     const uint64_t checksum = read.Checksum(layout);
     if (!statement.Is('i', columns) || statement.Integer(columns) != checksum) {
-      return database_.Damaged(absl::StrCat("the checksum of ", NameOf(layout, read), " does not fit it"));
+      return database_.Damaged(absl::StrCat("the checksum of ", RowName(layout, read), " does not fit it"));
     }
     sum_ += checksum;
     NAM_RETURN_IF_ERROR(row(read));

@@ -14,12 +14,6 @@ namespace nam::catalog {
 
 using fabric::sim::ProcessId;
 
-namespace {
-
-/// Interval at which a message checks whether a partition has ended.
-constexpr int64_t kRetransmitUs = 1'000;
-constexpr int kServerCallsMax = 64;
-
 /// One call, owned jointly by its caller and the serving thread.
 struct CallState {
   ProcessId from, to;
@@ -34,6 +28,12 @@ struct CallState {
     done->Set();
   }
 };
+
+namespace {
+
+/// Interval at which a message checks whether a partition has ended.
+constexpr int64_t kRetransmitUs = 1'000;
+constexpr int kServerCallsMax = 64;
 
 ControlChannel::Outcome Failed(const absl::Status& status) {
   ControlChannel::Outcome outcome;

@@ -60,8 +60,8 @@ absl::Status CheckSource(catalog::Client& catalog, const Benchmark& benchmark, c
                       FormatCount(rows), benchmark.name));
 }
 
-Json ConfigJson(const Benchmark& benchmark, const BenchmarkRunOptions& options,
-                catalog::Attachment& attachment, session::Session& session) {
+Json BenchmarkConfigJson(const Benchmark& benchmark, const BenchmarkRunOptions& options,
+                         catalog::Attachment& attachment, session::Session& session) {
   Json config{{"repeat", options.repeat}, {"check", options.check}};
   if (const auto cluster = attachment.catalog().GetCluster(); cluster.ok()) {
     int memory_servers = 0, compute_servers = 0;
@@ -86,7 +86,7 @@ void PrintReport(const Benchmark& benchmark, const BenchmarkRunOptions& options,
                  session::Session& session) {
   if (format == OutputFormat::kJson) {
     JsonReport report{.command = absl::StrCat(benchmark.name, " run"),
-                      .config = ConfigJson(benchmark, options, attachment, session),
+                      .config = BenchmarkConfigJson(benchmark, options, attachment, session),
                       .rows = QueriesJson(outcomes),
                       .summary = {{"queries", outcomes.size()}, {"geomean_ms", GeometricMeanMs(outcomes)}}};
     if (options.check) report.summary["correct"] = CorrectQueries(outcomes);
@@ -218,7 +218,7 @@ int RunBenchmarkRun(const Benchmark& benchmark, const BenchmarkRunOptions& optio
   PrintReport(benchmark, options, *format, *outcomes, **attachment, **session);
   if (!options.html.empty()) {
     const std::string page =
-        BenchmarkPage(benchmark, *outcomes, ConfigJson(benchmark, options, **attachment, **session));
+        BenchmarkPage(benchmark, *outcomes, BenchmarkConfigJson(benchmark, options, **attachment, **session));
     if (const absl::Status status = WriteHtml(options.html, page); !status.ok()) {
       std::cout.flush();
       return ReportFailure(status);

@@ -19,18 +19,17 @@ BarPlot::Series SeriesOf(const std::string& name, const std::vector<QueryOutcome
   return series;
 }
 
-std::string Count(const Json& config, const char* key, const std::string& what) {
-  const uint64_t n = config.value(key, uint64_t{0});
-  return absl::StrCat(FormatCount(n), " ", what, n == 1 ? "" : "s");
+std::string CountIn(const Json& config, const char* key, const char* one) {
+  return CountOf(config.value(key, uint64_t{0}), one);
 }
 
 std::string Remarks(const Benchmark& benchmark, const Json& config) {
   return absl::StrCat(
-      "Fabric ", config.value("fabric", "?"), ", ", Count(config, "memory_servers", "memory server"), ", ",
-      Count(config, "compute_servers", "compute server"), "; ", benchmark.largest_table, " has ",
-      Count(config, absl::StrCat(benchmark.largest_table, "_rows").c_str(), "row"), ", blocks are of ",
+      "Fabric ", config.value("fabric", "?"), ", ", CountIn(config, "memory_servers", "memory server"), ", ",
+      CountIn(config, "compute_servers", "compute server"), "; ", benchmark.largest_table, " has ",
+      CountIn(config, absl::StrCat(benchmark.largest_table, "_rows").c_str(), "row"), ", blocks are of ",
       config.value("block_bytes", uint64_t{0}), " bytes at most. Each query was run ",
-      Count(config, "repeat", "time"),
+      CountIn(config, "repeat", "time"),
       "; times are medians, thin lines all runs. Rows and bytes are those of the last run, over all "
       "pipelines and compute "
       "servers; bytes that were looked at in place count too. Working and waiting are sums over the compute "

@@ -58,7 +58,7 @@ absl::StatusOr<CheckoutRunOptions> RunOptionsOf(const CheckoutCommandOptions& op
   return run;
 }
 
-Json ConfigJson(const CheckoutCommandOptions& options, uint64_t products) {
+Json CheckoutConfigJson(const CheckoutCommandOptions& options, uint64_t products) {
   Json config{{"protocol", options.protocol}, {"clients", options.clients},
               {"seconds", options.seconds},   {"transactions", options.transactions},
               {"products", products},         {"product_bytes", options.product_bytes},
@@ -128,7 +128,7 @@ int RunOn(CheckoutBackend& backend, const CheckoutCommandOptions& options,
     std::cout << CheckoutSummary(*outcome);
   } else {
     JsonReport report{.command = "checkout"};
-    report.config = ConfigJson(options, run_options.checkout.products);
+    report.config = CheckoutConfigJson(options, run_options.checkout.products);
     report.rows = std::move(rows);
     report.summary = CheckoutSummaryJson(*outcome);
     std::cout << report.ToString();

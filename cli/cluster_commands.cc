@@ -35,7 +35,7 @@ namespace {
 
 constexpr int64_t kStartTimeoutMs = 150'000;
 constexpr int64_t kStopTimeoutMs = 45'000;  // three kinds of servers, one after the other
-constexpr unsigned kOrderlyEndSeconds = 40;
+constexpr unsigned kClusterEndSeconds = 40;
 /// For each call that saves record tables: a catalog that does not answer is no reason to go on.
 constexpr int64_t kKeepTimeoutUs = 3'000'000;
 constexpr size_t kEventsMax = 8;
@@ -82,7 +82,8 @@ struct Supervision {
 };
 
 /// Starts or stops compute servers for `nam scale`.
-absl::StatusOr<ScaleReply> Scale(Supervision& supervision, const ScaleRequest& request, int interrupt_fd) {
+absl::StatusOr<ScaleReply> ServeScale(Supervision& supervision, const ScaleRequest& request,
+                                      int interrupt_fd) {
   LocalCluster& cluster = supervision.cluster;
   ScaleReply reply;
   absl::Status status;
@@ -137,7 +138,7 @@ void Supervise(Supervision& supervision, const StopSignals& stop, ScaleListener&
     if (ready > 0 && waits[0].revents != 0) return;
     Tend(supervision);
     if (ready <= 0 || waits[1].revents == 0) continue;
-    requests.Serve([&](const ScaleRequest& request) { return Scale(supervision, request, stop.fd()); });
+    requests.Serve([&](const ScaleRequest& request) { return ServeScale(supervision, request, stop.fd()); });
   }
 }
 
@@ -284,7 +285,7 @@ int RunSupervise(const UpOptions& options) {
       Supervise(supervision, stop, **requests);
       LogInfo("told to end");
       requests->reset();  // later requests are refused at once
-      stop.GiveOrderlyEnd(kOrderlyEndSeconds);
+      stop.GiveOrderlyEnd(kClusterEndSeconds);
     }
     status.Update((*cluster)->Stop());
   }

@@ -33,12 +33,12 @@ std::string RoleName(proto::Role role) {
   }
 }
 
-Value Count(uint64_t n) {
+Value CountValue(uint64_t n) {
   return Value::Integer(static_cast<__int128>(n));
 }
 
 Value CountIf(bool has, uint64_t n) {
-  return has ? Count(n) : Value::Null(Type::Integer());
+  return has ? CountValue(n) : Value::Null(Type::Integer());
 }
 
 uint64_t Partitions(const proto::Table& table) {
@@ -118,9 +118,9 @@ ResultSet MembersReport(const proto::Cluster& cluster, const ScratchUses& scratc
       const auto bytes = [&](uint64_t n) {
         return memory ? Value::String(FormatBytes(n)) : Value::Null(Type::String());
       };
-      result.rows.push_back({Value::String(RoleName(role)), Count(member.id()), Value::String(member.host()),
-                             Count(member.pid()), Value::String(member.control_address()),
-                             Value::String(catalog::StateOf(member)),
+      result.rows.push_back({Value::String(RoleName(role)), CountValue(member.id()),
+                             Value::String(member.host()), CountValue(member.pid()),
+                             Value::String(member.control_address()), Value::String(catalog::StateOf(member)),
                              CountIf(role == proto::ROLE_COMPUTE, member.threads()),
                              bytes(member.used_bytes()), bytes(member.memory_bytes())});
       if (scratch.empty()) continue;
@@ -158,11 +158,11 @@ ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable,
     auto& row = result.rows.emplace_back();
     row = {Value::String(table.name()),
            CountIf(!table.has_record(), table.rows()),
-           Count(static_cast<uint64_t>(table.columns_size())),
-           Count(Partitions(table)),
+           CountValue(static_cast<uint64_t>(table.columns_size())),
+           CountValue(Partitions(table)),
            CountIf(!table.has_record(), catalog::GroupCount(table)),
-           Count(blocks)};
-    row.push_back(readable ? Value::String(FormatBytes(bytes)) : Count(bytes));
+           CountValue(blocks)};
+    row.push_back(readable ? Value::String(FormatBytes(bytes)) : CountValue(bytes));
     if (readable) row.push_back(Value::String(servers));
     row.push_back(Value::String(TableState(table, cluster)));
   }
@@ -190,7 +190,7 @@ ResultSet ColumnsReport(const proto::Table& table) {
     result.rows.push_back(
         {Value::String(column.name()), Value::String(TypeText(column.type())), Value::Bool(column.nullable()),
          CountIf(!record, column.distinct()),
-         Count(record ? partitioner::BytesOfColumn(column.type()) : partitioner::StoredBytesOf(column)),
+         CountValue(record ? partitioner::BytesOfColumn(column.type()) : partitioner::StoredBytesOf(column)),
          Value::String(role)});
   }
   return result;
@@ -281,8 +281,8 @@ ResultSet PlacementReport(const std::vector<proto::Table>& tables) {
                     {"bytes", Type::Integer()}};
   for (const proto::Table& table : tables) {
     for (const proto::ServerUsage& usage : table.usage()) {
-      result.rows.push_back(
-          {Value::String(table.name()), Count(usage.server()), Count(usage.blocks()), Count(usage.bytes())});
+      result.rows.push_back({Value::String(table.name()), CountValue(usage.server()),
+                             CountValue(usage.blocks()), CountValue(usage.bytes())});
     }
   }
   return result;

@@ -167,7 +167,7 @@ int WorkOn(LocalCluster& cluster, const DemoOptions& options, StopSignals& stop,
   return status.ok() ? Conclude(work) : ReportFailure(status);
 }
 
-absl::Status Validate(const DemoOptions& options) {
+absl::Status ValidateDemo(const DemoOptions& options) {
   if (options.repeat < 1) return absl::InvalidArgumentError("--repeat is at least 1");
   NAM_RETURN_IF_ERROR(fabric::ParseRealKind(options.fabric).status());
   return nam::Validate(DataSource{.scale_factor = options.scale_factor, .seed = options.seed});
@@ -206,7 +206,7 @@ int RunIn(const std::string& directory, const DemoOptions& options, StopSignals&
 }  // namespace
 
 int RunDemo(const DemoOptions& options) {
-  if (const absl::Status status = Validate(options); !status.ok()) {
+  if (const absl::Status status = ValidateDemo(options); !status.ok()) {
     ReportFailure(status);
     return kExitUsage;
   }

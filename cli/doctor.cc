@@ -46,7 +46,7 @@ std::string FabricsText(const Finding& finding) {
   return text;
 }
 
-size_t Count(const std::vector<Finding>& findings, FindingState state) {
+size_t CountOfState(const std::vector<Finding>& findings, FindingState state) {
   return static_cast<size_t>(std::count_if(findings.begin(), findings.end(),
                                            [&](const Finding& finding) { return finding.state == state; }));
 }
@@ -79,7 +79,7 @@ std::vector<Finding> Examine(const DoctorOptions& options, const std::vector<std
   return findings;
 }
 
-session::ResultSet Report(const std::vector<Finding>& findings, bool with_remedies) {
+session::ResultSet FindingsReport(const std::vector<Finding>& findings, bool with_remedies) {
   session::ResultSet report;
   for (const char* column : {"finding", "state", "found", "needed", "for"}) {
     report.columns.push_back({column, Type::String()});
@@ -116,9 +116,9 @@ std::string JsonFindings(const std::vector<Finding>& findings, const DoctorOptio
     const std::string name(fabric::KindName(kind));
     if (options.fabric.empty() || options.fabric == name) usable[name] = Usable(findings, kind);
   }
-  report.summary = {{"ok", Count(findings, FindingState::kOk)},
-                    {"warnings", Count(findings, FindingState::kWarning)},
-                    {"missing", Count(findings, FindingState::kMissing)},
+  report.summary = {{"ok", CountOfState(findings, FindingState::kOk)},
+                    {"warnings", CountOfState(findings, FindingState::kWarning)},
+                    {"missing", CountOfState(findings, FindingState::kMissing)},
                     {"usable", usable}};
   return report.ToString();
 }
@@ -127,7 +127,7 @@ std::string JsonFindings(const std::vector<Finding>& findings, const DoctorOptio
 std::string Remedies(const std::vector<Finding>& findings, const DoctorOptions& options) {
   std::string text;
   for (const FindingState state : {FindingState::kMissing, FindingState::kWarning}) {
-    if (Count(findings, state) == 0) continue;
+    if (CountOfState(findings, state) == 0) continue;
     absl::StrAppend(&text, state == FindingState::kMissing ? "Missing:\n" : "Could be better:\n");
     for (const Finding& finding : findings) {
       if (finding.state == state) absl::StrAppend(&text, "  ", finding.name, ": ", finding.remedy, "\n");
@@ -161,7 +161,7 @@ std::string RenderFindings(const std::vector<Finding>& findings, const DoctorOpt
   const OutputFormat format = *ParseOutputFormat(options.format);
   if (format == OutputFormat::kJson) return JsonFindings(findings, options);
   const bool table = format == OutputFormat::kTable;
-  const std::string text = Render(Report(findings, !table), {.format = format, .footer = false});
+  const std::string text = Render(FindingsReport(findings, !table), {.format = format, .footer = false});
   return table ? text + Remedies(findings, options) : text;
 }
 

@@ -32,7 +32,7 @@ bool CanConnect(const PortReport& port) {
   });
 }
 
-bool Usable(const DeviceReport& device) {
+bool IsUsable(const DeviceReport& device) {
   return device.opened.ok() && device.atomics != Atomics::kNone && device.cas_self_test.ok() &&
          std::any_of(device.ports.begin(), device.ports.end(),
                      [](const PortReport& port) { return port.active && CanConnect(port); });
@@ -89,7 +89,7 @@ void CheckDevice(const DeviceReport& device, FindingState bad, std::vector<Findi
 }  // namespace
 
 std::vector<Finding> CheckDevices(const std::vector<DeviceReport>& devices) {
-  const auto usable = std::count_if(devices.begin(), devices.end(), Usable);
+  const auto usable = std::count_if(devices.begin(), devices.end(), IsUsable);
   std::vector<Finding> findings;
   findings.push_back(
       Judge(Found("RDMA devices", absl::StrCat(usable, " usable of ", devices.size()), "1 usable"),

@@ -11,14 +11,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/host_files.h"
+#include "localcluster/memory_room.h"
 
 namespace nam::cli {
 namespace {
 
 using fabric::Kind;
 
-constexpr uint64_t kRegionBytes = uint64_t{64} << 20;  // of a memory server
-constexpr uint64_t kOtherDescriptors = 256;            // connections, gRPC, files
+constexpr uint64_t kOtherDescriptors = 256;  // connections, gRPC, files
 
 /// The words of a line of /proc/cpuinfo, the first processor's.
 bool HasFlag(const HostTree& tree, const std::string& flag) {
@@ -118,7 +118,7 @@ Finding CheckMembarrier(int commands) {
 }
 
 Finding CheckDescriptors(const HostTree& tree, uint64_t memory_bytes) {
-  const uint64_t needed = memory_bytes / kRegionBytes + kOtherDescriptors;
+  const uint64_t needed = memory_bytes / kServerRegionBytes + kOtherDescriptors;
   Finding finding{.name = "file descriptors", .needed = absl::StrCat(needed), .fabrics = kRealFabrics};
   const auto limit = ReadLimit(tree.proc + "/self/limits", "Max open files");
   finding.found = !limit ? "unknown" : *limit == UINT64_MAX ? "unlimited" : absl::StrCat(*limit);

@@ -14,6 +14,7 @@
 #include "base/host_memory.h"
 #include "base/unique_fd.h"
 #include "cli/host_files.h"
+#include "localcluster/memory_room.h"
 #include "terminal/units.h"
 
 namespace nam::cli {
@@ -21,7 +22,6 @@ namespace {
 
 using fabric::Kind;
 
-constexpr uint64_t kRegionBytes = uint64_t{64} << 20;  // of a memory server
 constexpr uint64_t kUnlimited = uint64_t{1} << 62;
 
 std::string BytesText(uint64_t bytes) {
@@ -135,10 +135,11 @@ Finding CheckSharedHugePages(const HostTree& tree) {
 }
 
 Finding CheckFileSize(const HostTree& tree) {
-  Finding finding{.name = "file size limit", .needed = FormatBytes(kRegionBytes), .fabrics = {Kind::kShm}};
+  Finding finding{
+      .name = "file size limit", .needed = FormatBytes(kServerRegionBytes), .fabrics = {Kind::kShm}};
   const auto limit = ReadLimit(tree.proc + "/self/limits", "Max file size");
   finding.found = limit ? BytesText(*limit) : "unknown";
-  if (limit && *limit >= kRegionBytes) return finding;
+  if (limit && *limit >= kServerRegionBytes) return finding;
   finding.state = limit ? FindingState::kMissing : FindingState::kWarning;
   finding.remedy = "ulimit -f unlimited";
   return finding;

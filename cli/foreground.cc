@@ -18,7 +18,7 @@
 namespace nam::cli {
 namespace {
 
-constexpr unsigned kOrderlyEndSeconds = 8;
+constexpr unsigned kServerEndSeconds = 8;
 
 void Set(const UniqueFd& event) {
   const uint64_t one = 1;
@@ -60,7 +60,7 @@ class SignalWatch {
   void Watch() {
     AwaitEither(signals_.fd(), dismissed_.get());
     if (!signals_.Pending()) return;
-    signals_.GiveOrderlyEnd(kOrderlyEndSeconds);
+    signals_.GiveOrderlyEnd(kServerEndSeconds);
     Set(ended_);
   }
 

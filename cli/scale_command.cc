@@ -28,7 +28,7 @@ std::string Counted(int servers, const char* kind) {
   return absl::StrFormat("%d %s server%s", servers, kind, servers == 1 ? "" : "s");
 }
 
-int Scale(const ScaleOptions& options, bool out) {
+int RequestScale(const ScaleOptions& options, bool out) {
   if (!options.catalog.empty()) {
     return Refuse(absl::InvalidArgumentError(absl::StrCat(
         "nam scale starts and stops processes of a local cluster, which --catalog does not name; in another "
@@ -64,11 +64,11 @@ int Scale(const ScaleOptions& options, bool out) {
 }  // namespace
 
 int RunScaleOut(const ScaleOptions& options) {
-  return Scale(options, true);
+  return RequestScale(options, true);
 }
 
 int RunScaleIn(const ScaleOptions& options) {
-  return Scale(options, false);
+  return RequestScale(options, false);
 }
 
 }  // namespace nam::cli

@@ -9,13 +9,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/errno_error.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -28,11 +28,6 @@ constexpr int kBacklog = 8;
 constexpr size_t kLineBytesMax = 64 * 1024;
 constexpr int64_t kRequestTimeoutMs = 1'000;
 constexpr char kSocket[] = "control";
-
-absl::Status Errno(const std::string& what) {
-  const int error = errno;
-  return absl::InternalError(absl::StrCat(what, ": ", std::strerror(error)));
-}
 
 /// The socket's address, whatever the directory's path is by now, and however long.
 sockaddr_un AddressIn(const StateDirectory& directory) {
@@ -50,13 +45,13 @@ bool IsThisUser(int peer) {
 }
 
 /// Reads a line without its newline. UNAVAILABLE at the end of the stream, DEADLINE_EXCEEDED, CANCELLED.
-absl::StatusOr<std::string> ReadLine(int fd, Deadline deadline, int interrupt_fd) {
+absl::StatusOr<std::string> ReadRequestLine(int fd, Deadline deadline, int interrupt_fd) {
   std::string line;
   while (line.size() < kLineBytesMax) {
     pollfd waits[] = {{fd, POLLIN, 0}, {interrupt_fd, POLLIN, 0}};
     const int64_t left_ms = (deadline.ns - RealClock().NowNs() + 999'999) / 1'000'000;
     const int ready = poll(waits, 2, static_cast<int>(std::clamp<int64_t>(left_ms, 0, 3'600'000)));
-    if (ready < 0 && errno != EINTR) return Errno("poll");
+    if (ready < 0 && errno != EINTR) return ErrnoError("poll");
     if (ready > 0 && waits[1].revents != 0) return absl::CancelledError("interrupted");
     if (ready <= 0 && RealClock().Passed(deadline)) return absl::DeadlineExceededError("no line in time");
     if (ready <= 0 || waits[0].revents == 0) continue;
@@ -112,14 +107,14 @@ absl::StatusOr<ScaleReply> ParseReply(const std::string& line) {
 
 absl::StatusOr<std::unique_ptr<ScaleListener>> ScaleListener::Listen(const StateDirectory& directory) {
   UniqueFd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!listener.valid()) return Errno("socket");
+  if (!listener.valid()) return ErrnoError("socket");
   const sockaddr_un address = AddressIn(directory);
   unlink(address.sun_path);
   // Before it has a name, so that it never exists with another mode.
   if (fchmod(listener.get(), S_IRUSR | S_IWUSR) != 0 ||
       bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(listener.get(), kBacklog) != 0) {
-    return Errno(absl::StrCat("cannot listen on ", directory.path(), "/", kSocket));
+    return ErrnoError(absl::StrCat("cannot listen on ", directory.path(), "/", kSocket));
   }
   return std::unique_ptr<ScaleListener>(new ScaleListener(std::move(listener)));
 }
@@ -127,7 +122,7 @@ absl::StatusOr<std::unique_ptr<ScaleListener>> ScaleListener::Listen(const State
 void ScaleListener::Serve(const std::function<absl::StatusOr<ScaleReply>(const ScaleRequest&)>& scale) {
   const UniqueFd peer(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!peer.valid() || !IsThisUser(peer.get())) return;  // the peer has gone
-  const auto line = ReadLine(peer.get(), RealClock().After(kRequestTimeoutMs * 1000), -1);
+  const auto line = ReadRequestLine(peer.get(), RealClock().After(kRequestTimeoutMs * 1000), -1);
   if (!line.ok()) return;
   const std::optional<ScaleRequest> request = ParseRequest(*line);
   const absl::StatusOr<ScaleReply> reply =
@@ -146,14 +141,14 @@ void ScaleListener::Serve(const std::function<absl::StatusOr<ScaleReply>(const S
 absl::StatusOr<ScaleReply> AskForScale(const StateDirectory& directory, const ScaleRequest& request,
                                        int64_t timeout_ms, int interrupt_fd) {
   const UniqueFd peer(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!peer.valid()) return Errno("socket");
+  if (!peer.valid()) return ErrnoError("socket");
   const sockaddr_un address = AddressIn(directory);
   if (connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       !IsThisUser(peer.get())) {
     return absl::UnavailableError(absl::StrCat("no supervisor answers in ", directory.path()));
   }
   WriteLine(peer.get(), {{"scale", request.out ? "out" : "in"}, {"compute", request.compute_servers}});
-  const auto line = ReadLine(peer.get(), RealClock().After(timeout_ms * 1000), interrupt_fd);
+  const auto line = ReadRequestLine(peer.get(), RealClock().After(timeout_ms * 1000), interrupt_fd);
   if (line.ok()) return ParseReply(*line);
   if (absl::IsUnavailable(line.status())) {
     return absl::UnavailableError(absl::StrCat("the cluster in ", directory.path(), " ended meanwhile"));

@@ -38,10 +38,10 @@ bool ReadsStandardInput(const std::string& statement) {
          std::search(words.begin(), words.end(), wanted.begin(), wanted.end()) != words.end();
 }
 
-constexpr std::string_view kBlanks = " \t\r\n\f\v";
+constexpr std::string_view kWhitespace = " \t\r\n\f\v";
 
 std::string_view TrimLeft(std::string_view text) {
-  const size_t start = text.find_first_not_of(kBlanks);
+  const size_t start = text.find_first_not_of(kWhitespace);
   return start == std::string_view::npos ? std::string_view() : text.substr(start);
 }
 

@@ -49,7 +49,7 @@ std::string HashText(const RunResult& result) {
   return absl::StrFormat("%016x", result.trace_hash);
 }
 
-session::ResultSet Report(const std::vector<RunResult>& results) {
+session::ResultSet RunsReport(const std::vector<RunResult>& results) {
   session::ResultSet report;
   report.columns = {
       {"seed", Type::Integer()},      {"workload", Type::String()},     {"statements", Type::Integer()},
@@ -151,7 +151,7 @@ int RunSim(const SimOptions& options) {
   if (*format == OutputFormat::kJson) {
     std::cout << ReportJson(options, results, totals);
   } else {
-    std::cout << Render(Report(results), {.format = *format, .footer = false});
+    std::cout << Render(RunsReport(results), {.format = *format, .footer = false});
   }
   if (*format == OutputFormat::kTable) {
     std::cout << absl::StrFormat(

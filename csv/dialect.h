@@ -6,6 +6,9 @@
 
 namespace nam::csv {
 
+/// A row that ends the file's rows.
+inline constexpr std::string_view kEndMarker = "\\.";
+
 enum class Compression { kNone, kGzip, kZstd };
 
 /// How a file writes rows: PostgreSQL's two formats of COPY.

@@ -11,8 +11,6 @@
 namespace nam::csv {
 namespace {
 
-constexpr std::string_view kEndMarker = "\\.";
-
 absl::Status UnquotedReturn() {
   return UserError(sqlstate::kBadCopyFormat, "unquoted carriage return found in data", -1,
                    "lines end in LF or CRLF; other carriage returns stand in quotes");

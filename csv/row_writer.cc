@@ -10,7 +10,6 @@
 namespace nam::csv {
 namespace {
 
-constexpr std::string_view kEndMarker = "\\.";
 constexpr std::string_view kControls = "\b\f\n\r\t\v", kControlLetters = "bfnrtv";
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "base/utf8.h"
 #include "csv/portion_reader.h"
 #include "csv/row_splitter.h"
+#include "types/characters.h"
 #include "types/sql_error.h"
 #include "types/value.h"
 
@@ -23,10 +24,6 @@ namespace nam::csv {
 namespace {
 
 constexpr size_t kRowsToChooseBy = 100;
-
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 /// Abseil's own string_view is another type here.
 absl::string_view Abseil(std::string_view text) {

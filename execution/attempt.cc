@@ -23,10 +23,6 @@ constexpr int64_t kGateCheckUsMax = 10'000;
 /// All members of a streamed stage begin within this time.
 constexpr int64_t kMeetUs = 10'000'000;
 
-absl::Status Cancelled() {
-  return absl::CancelledError("the query was cancelled");
-}
-
 /// Rows after the source and each step as in the plan, whichever of the steps the source absorbed.
 void AddRowsAfter(const plan::Pipeline& planned, const AbsorbedPipeline& absorbed, const ScanTotals& totals,
                   const std::vector<uint64_t>& rows, proto::PipelineCounters& out) {
@@ -179,7 +175,7 @@ class Attempt::Worker {
       if (part >= progress.parts) break;
       NAM_RETURN_IF_ERROR(stage_.Explained(p, stage_.pipeline(p).sink().Combine(context_, part)));
       context_.Settle();
-      if (context_.cancelled()) return Cancelled();
+      if (context_.cancelled()) return QueryCancelled();
       if (progress.parts_left.fetch_sub(1, std::memory_order_acq_rel) == 1) progress.complete->Set();
     }
     return Await(*progress.complete);
@@ -189,7 +185,7 @@ class Attempt::Worker {
   absl::Status Await(fabric::Event& event) {
     context_.Settle();
     while (!event.Wait(clock_.After(kBarrierCheckUs))) {
-      if (context_.cancelled()) return Cancelled();
+      if (context_.cancelled()) return QueryCancelled();
     }
     return absl::OkStatus();
   }
@@ -197,7 +193,7 @@ class Attempt::Worker {
     const std::unique_ptr<fabric::Event> never = attempt_.channels_.fabric().CreateEvent();
     const int64_t since_ns = clock_.NowNs();
     while (!gate.open()) {
-      if (context_.cancelled()) return Cancelled();
+      if (context_.cancelled()) return QueryCancelled();
       const int64_t waited_us = (clock_.NowNs() - since_ns) / 1000;
       never->Wait(clock_.After(std::clamp(waited_us / 4, kGateCheckUs, kGateCheckUsMax)));
     }
@@ -361,7 +357,7 @@ void Attempt::GiveBack(std::span<const uint32_t> pages) {
 
 absl::Status Attempt::status() const {
   if (!first_error_.ok()) return first_error_;
-  return cancel_ ? Cancelled() : absl::OkStatus();
+  return cancel_ ? QueryCancelled() : absl::OkStatus();
 }
 
 absl::Status Attempt::Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages) {

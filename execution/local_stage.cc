@@ -26,10 +26,6 @@ class Held {
   const uint64_t bytes_;
 };
 
-absl::Status Cancelled() {
-  return absl::CancelledError("the query was cancelled");
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Make(StageInputs inputs, Clock& clock,
@@ -117,7 +113,7 @@ absl::Status LocalStage::Add(uint32_t pipeline, std::span<const std::byte> pages
 }
 
 absl::Status LocalStage::Feed(Fed& fed, std::span<const std::byte> pages, uint64_t attempt) {
-  if (context_.cancelled()) return Cancelled();
+  if (context_.cancelled()) return QueryCancelled();
   const Held held(stage_->result_budget(), pages.size());
   if (held.bytes() < pages.size()) return OverBudget(stage_->result_budget());
   if (fed.groups != nullptr) {
@@ -191,7 +187,7 @@ absl::Status LocalStage::Complete(uint32_t number) {
 }
 
 absl::Status LocalStage::Run(uint32_t number) {
-  if (context_.cancelled()) return Cancelled();
+  if (context_.cancelled()) return QueryCancelled();
   PreparedPipeline& pipeline = stage_->pipeline(number);
   if (pipeline.source == nullptr) {
     NAM_RETURN_IF_ERROR(End(fed_.at(pipeline.records.has_value() ? number : pipeline.foreign->pipeline)));
@@ -221,7 +217,7 @@ std::unique_ptr<PipelineTask> LocalStage::NewTask(PreparedPipeline& pipeline,
 absl::Status LocalStage::Combine(Sink& sink) {
   const uint32_t parts = sink.CombineParts();
   for (uint32_t part = 0; part < parts; ++part) {
-    if (context_.cancelled()) return Cancelled();
+    if (context_.cancelled()) return QueryCancelled();
     NAM_RETURN_IF_ERROR(sink.Combine(context_, part));
     progress_.Add(0);
   }

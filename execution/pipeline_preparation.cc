@@ -47,8 +47,8 @@ uint64_t DictionaryId(const proto::Table& table, uint32_t group, uint32_t column
   return (catalog::GroupId(table, group) << 16) + column + 1;
 }
 
-absl::StatusOr<CodeMeaning> MeaningOf(const proto::Table& table, uint32_t group, uint32_t column,
-                                      const DictionaryLoader& load) {
+absl::StatusOr<CodeMeaning> LoadMeaning(const proto::Table& table, uint32_t group, uint32_t column,
+                                        const DictionaryLoader& load) {
   const proto::Column& described = table.columns(static_cast<int>(column));
   const proto::GroupColumn in = catalog::GroupColumnOf(table, group, column);
   CodeMeaning out;
@@ -215,7 +215,8 @@ absl::Status PipelinePreparation::LoadMeanings(const plan::BlockScan& scan) {
   const proto::Table& table = *stage_.inputs().tables[scan.table];
   for (uint32_t g = 0; g < catalog::GroupCount(table); ++g) {
     for (const uint32_t column : scan.columns) {
-      NAM_ASSIGN_OR_RETURN(CodeMeaning meaning, MeaningOf(table, g, column, stage_.inputs().load_dictionary));
+      NAM_ASSIGN_OR_RETURN(CodeMeaning meaning,
+                           LoadMeaning(table, g, column, stage_.inputs().load_dictionary));
       out_.meanings.push_back(std::move(meaning));
     }
   }

@@ -30,6 +30,11 @@ class Endpoint;
 /// chunks. Sources that read blocks are the exception: they wait for their completions inside `Next`.
 namespace nam::execution {
 
+/// The error of a task that finds TaskContext::cancelled.
+inline absl::Status QueryCancelled() {
+  return absl::CancelledError("the query was cancelled");
+}
+
 enum class Step : uint8_t {
   kNeedInput,  // the input is used up
   kHaveMore,   // call again: with the same input (steps), or for the next chunk (sources)

@@ -10,7 +10,6 @@
 namespace nam {
 namespace {
 
-constexpr uint64_t kRegionBytes = uint64_t{64} << 20;  // of a memory server
 constexpr uint64_t kDefaultMax = uint64_t{4} << 30;
 constexpr uint64_t kUnknownHost = uint64_t{6} << 30;
 /// ComputeServerOptions::first_memory_bytes: with less, even queries that move little data fail.
@@ -66,7 +65,7 @@ uint64_t DefaultComputeMemory(int servers, const std::vector<MemoryLimit>& limit
 
 uint64_t DefaultMemory(int servers, const std::vector<MemoryLimit>& limits) {
   const uint64_t each = HostBytes(limits) / 3 / static_cast<uint64_t>(std::max(servers, 1));
-  return std::clamp(each / kRegionBytes * kRegionBytes, kRegionBytes, kDefaultMax);
+  return std::clamp(each / kServerRegionBytes * kServerRegionBytes, kServerRegionBytes, kDefaultMax);
 }
 
 }  // namespace nam

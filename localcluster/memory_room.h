@@ -9,6 +9,9 @@
 
 namespace nam {
 
+/// Memory servers register their memory in regions of this size.
+inline constexpr uint64_t kServerRegionBytes = uint64_t{64} << 20;
+
 /// INVALID_ARGUMENT, with the figures, if this host can never give each memory server `memory_bytes`. Checked
 /// at the start because memory is taken only as tables need it, long afterwards.
 absl::Status CheckMemoryRoom(uint64_t memory_bytes, int servers,

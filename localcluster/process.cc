@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/errno_error.h"
 #include "base/status_macros.h"
 
 namespace nam {
@@ -30,13 +31,7 @@ namespace {
 
 constexpr size_t kReadyLineBytesMax = 64 * 1024;
 constexpr size_t kStderrLines = 16;
-constexpr int64_t kKillWaitMs = 10'000;
 constexpr char kThisProgram[] = "/proc/self/exe";
-
-absl::Status Errno(const std::string& what) {
-  const int error = errno;
-  return absl::InternalError(absl::StrCat(what, ": ", std::strerror(error)));
-}
 
 int MillisecondsUntil(Deadline deadline) {
   const int64_t left_ns = deadline.ns - RealClock().NowNs();
@@ -120,10 +115,6 @@ bool AwaitReadable(int fd, Deadline deadline) {
   return false;
 }
 
-Deadline In(int64_t ms) {
-  return RealClock().After(ms * 1000);
-}
-
 std::string StderrPath(const ProcessOptions& options) {
   if (options.directory_fd < 0) return options.stderr_file;
   return absl::StrFormat("/proc/self/fd/%d/%s", options.directory_fd, options.stderr_file);
@@ -184,29 +175,29 @@ std::string ReadyLine::ToString() const {
 
 absl::StatusOr<std::unique_ptr<Process>> Process::Start(ProcessOptions options) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return Errno("pipe");
+  if (pipe2(ends, O_CLOEXEC) != 0) return ErrnoError("pipe");
   UniqueFd read_end(ends[0]), write_end(ends[1]);
-  if (fcntl(read_end.get(), F_SETFL, O_NONBLOCK) != 0) return Errno("fcntl");
+  if (fcntl(read_end.get(), F_SETFL, O_NONBLOCK) != 0) return ErrnoError("fcntl");
   UniqueFd log;
   int64_t stderr_start = 0;
   if (options.quote_stderr) {
     log.reset(memfd_create("stderr", MFD_CLOEXEC));
-    if (!log.valid()) return Errno("memfd_create");
+    if (!log.valid()) return ErrnoError("memfd_create");
   } else if (!options.stderr_file.empty()) {
     log.reset(open(StderrPath(options).c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!log.valid()) return Errno(absl::StrCat("cannot write ", options.stderr_file));
+    if (!log.valid()) return ErrnoError(absl::StrCat("cannot write ", options.stderr_file));
     stderr_start = lseek(log.get(), 0, SEEK_END);
   }
   options.executable = std::filesystem::absolute(options.executable);
   const Launch launch = Prepare(options);
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid < 0) return Errno(absl::StrCat("cannot start ", options.name));
+  if (pid < 0) return ErrnoError(absl::StrCat("cannot start ", options.name));
   const int out = options.stdout_fd >= 0 ? options.stdout_fd : write_end.get();
   if (pid == 0) RunChild(options, launch, parent, out, log.get());
   UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd.valid()) {
-    const absl::Status status = Errno("pidfd_open (needs Linux 5.3)");
+    const absl::Status status = ErrnoError("pidfd_open (needs Linux 5.3)");
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
     return status;
@@ -251,7 +242,7 @@ void Process::Signal(int signal) {
 }
 
 bool Process::AwaitEnd(int64_t timeout_ms) {
-  return !running() || (AwaitReadable(pidfd_.get(), In(timeout_ms)) && !running());
+  return !running() || (AwaitReadable(pidfd_.get(), DeadlineAfterMs(timeout_ms)) && !running());
 }
 
 absl::Status Process::Stop(int64_t timeout_ms) {
@@ -275,7 +266,7 @@ std::string Process::Said() const {
 absl::Status Process::ReadOutput() {
   char chunk[4096];
   const ssize_t n = read(stdout_.get(), chunk, sizeof chunk);
-  if (n < 0) return errno == EAGAIN || errno == EINTR ? absl::OkStatus() : Errno("read");
+  if (n < 0) return errno == EAGAIN || errno == EINTR ? absl::OkStatus() : ErrnoError("read");
   if (n == 0) return DiedEarly();
   line_.append(chunk, static_cast<size_t>(n));
   for (size_t end; !ready_.has_value() && (end = line_.find('\n')) != std::string::npos;) {
@@ -290,7 +281,7 @@ absl::Status Process::ReadOutput() {
 }
 
 absl::Status AwaitReady(std::span<Process* const> processes, int64_t timeout_ms, int interrupt_fd) {
-  const Deadline deadline = In(timeout_ms);
+  const Deadline deadline = DeadlineAfterMs(timeout_ms);
   while (true) {
     std::vector<pollfd> waits{{interrupt_fd, POLLIN, 0}};
     std::vector<Process*> waiting;
@@ -301,7 +292,7 @@ absl::Status AwaitReady(std::span<Process* const> processes, int64_t timeout_ms,
     }
     if (waiting.empty()) return absl::OkStatus();
     const int ready = poll(waits.data(), waits.size(), MillisecondsUntil(deadline));
-    if (ready < 0 && errno != EINTR) return Errno("poll");
+    if (ready < 0 && errno != EINTR) return ErrnoError("poll");
     if (ready > 0 && waits[0].revents != 0) return absl::CancelledError("interrupted");
     for (size_t i = 0; ready > 0 && i < waiting.size(); ++i) {
       if (waits[i + 1].revents != 0) NAM_RETURN_IF_ERROR(waiting[i]->ReadOutput());
@@ -315,7 +306,7 @@ absl::Status AwaitReady(std::span<Process* const> processes, int64_t timeout_ms,
 }
 
 absl::Status StopAll(std::span<Process* const> processes, int64_t timeout_ms) {
-  const Deadline deadline = In(timeout_ms);
+  const Deadline deadline = DeadlineAfterMs(timeout_ms);
   for (Process* process : processes) process->Signal(SIGTERM);
   absl::Status result;
   for (Process* process : processes) {
@@ -348,12 +339,12 @@ bool EndForeignProcess(const ProcessIdentity& process, int64_t timeout_ms) {
   const UniqueFd pidfd = OpenPidfd(process.pid);
   // The descriptor is opened first, so it belongs to the process identified next.
   if (!pidfd.valid() || IdentityOf(process.pid) != process) return false;
-  if (AwaitReadable(pidfd.get(), In(0))) return false;  // ended; its parent has not noticed yet
+  if (AwaitReadable(pidfd.get(), DeadlineAfterMs(0))) return false;  // ended; its parent has not noticed yet
   const auto send = [&](int signal) { syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0); };
   send(SIGTERM);
-  if (!AwaitReadable(pidfd.get(), In(timeout_ms))) {
+  if (!AwaitReadable(pidfd.get(), DeadlineAfterMs(timeout_ms))) {
     send(SIGKILL);
-    AwaitReadable(pidfd.get(), In(kKillWaitMs));
+    AwaitReadable(pidfd.get(), DeadlineAfterMs(kKillWaitMs));
   }
   return true;
 }

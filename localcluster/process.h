@@ -13,9 +13,18 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "base/unique_fd.h"
 
 namespace nam {
+
+/// After SIGKILL the end of a process is awaited for so long.
+inline constexpr int64_t kKillWaitMs = 10'000;
+
+/// On the real clock, by which processes are waited for.
+inline Deadline DeadlineAfterMs(int64_t ms) {
+  return RealClock().After(ms * 1000);
+}
 
 struct ProcessOptions {
   std::string name;                                // for messages: `memory server 2`

@@ -12,12 +12,6 @@
 namespace nam {
 namespace {
 
-constexpr int64_t kKillWaitMs = 10'000;
-
-Deadline In(int64_t ms) {
-  return RealClock().After(ms * 1000);
-}
-
 const char* WhatIsLost(ServerSlot::Holds holds) {
   switch (holds) {
     case ServerSlot::Holds::kMemory:
@@ -52,7 +46,7 @@ absl::StatusOr<std::unique_ptr<ServerSlot>> ServerSlot::Start(ProcessOptions opt
 absl::Status ServerSlot::Launch() {
   NAM_ASSIGN_OR_RETURN(process_, Process::Start(options_));
   state_ = State::kStarting;
-  wake_ = In(policy_.ready_timeout_ms);
+  wake_ = DeadlineAfterMs(policy_.ready_timeout_ms);
   return absl::OkStatus();
 }
 
@@ -114,7 +108,7 @@ std::optional<std::string> ServerSlot::Tend() {
 
 std::string ServerSlot::TakeReady() {
   state_ = State::kRunning;
-  steady_ = In(policy_.steady_ms);
+  steady_ = DeadlineAfterMs(policy_.steady_ms);
   wake_ = Deadline::Never();
   if (former_.empty()) return absl::StrCat(Called(), " is ready");
   if (former_ == Called()) return absl::StrCat(former_, " is started again");
@@ -136,7 +130,7 @@ std::string ServerSlot::Fail(const std::string& how) {
   for (int i = 1; i < failures_ && delay_ms < policy_.delay_max_ms; ++i) delay_ms *= 2;
   delay_ms = std::min(delay_ms, policy_.delay_max_ms);
   state_ = State::kWaiting;
-  wake_ = In(delay_ms);
+  wake_ = DeadlineAfterMs(delay_ms);
   return absl::StrFormat("%s; another is started in %.1f s", how, static_cast<double>(delay_ms) / 1000);
 }
 

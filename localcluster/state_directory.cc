@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/errno_error.h"
 #include "base/private_file.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -32,11 +32,6 @@ constexpr const char* kRunFiles[] = {kState,           "cluster.json.new",   kSe
                                      "secret.new",     "catalog.db",         "catalog.db-wal",
                                      "catalog.db-shm", "catalog.db-journal", "catalog.db-reserve",
                                      "control"};
-
-absl::Status Errno(const std::string& what) {
-  const int error = errno;
-  return absl::InternalError(absl::StrCat(what, ": ", std::strerror(error)));
-}
 
 absl::Status NotTrusted(const std::string& path) {
   return absl::FailedPreconditionError(absl::StrCat(
@@ -109,7 +104,7 @@ std::string DefaultStateDirectory() {
 absl::StatusOr<std::string> CreateTemporaryDirectory(const std::string& prefix) {
   const std::string runtime = RuntimeDirectory();
   std::string path = absl::StrCat(runtime.empty() ? "/tmp" : runtime, "/", prefix, "XXXXXX");
-  if (mkdtemp(path.data()) == nullptr) return Errno(absl::StrCat("cannot create ", path));
+  if (mkdtemp(path.data()) == nullptr) return ErrnoError(absl::StrCat("cannot create ", path));
   return path;
 }
 
@@ -136,10 +131,10 @@ absl::StatusOr<StateDirectory> StateDirectory::Open(const std::string& path) {
   UniqueFd directory(open(WithoutSlashes(path).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory.valid()) {
     if (errno == ENOENT) return absl::NotFoundError(absl::StrCat("there is no ", path));
-    return errno == ENOTDIR || errno == ELOOP || errno == EACCES ? NotTrusted(path) : Errno(path);
+    return errno == ENOTDIR || errno == ELOOP || errno == EACCES ? NotTrusted(path) : ErrnoError(path);
   }
   struct stat info;
-  if (fstat(directory.get(), &info) != 0) return Errno(path);
+  if (fstat(directory.get(), &info) != 0) return ErrnoError(path);
   if (info.st_uid != geteuid() || (info.st_mode & 077) != 0) return NotTrusted(path);
   return StateDirectory(path, std::move(directory));
 }
@@ -149,14 +144,15 @@ absl::StatusOr<StateDirectory> StateDirectory::Create(const std::string& path) {
   const std::string name = WithoutSlashes(path);
   const std::filesystem::path parent = std::filesystem::path(name).parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
-  if (mkdir(name.c_str(), 0700) != 0 && errno != EEXIST) return Errno(absl::StrCat("cannot create ", path));
+  if (mkdir(name.c_str(), 0700) != 0 && errno != EEXIST)
+    return ErrnoError(absl::StrCat("cannot create ", path));
   return Open(path);
 }
 
 absl::StatusOr<UniqueFd> StateDirectory::OpenFile(const char* name, int flags) const {
   UniqueFd fd(openat(directory_.get(), name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600));
   const std::string path = absl::StrCat(path_, "/", name);
-  if (!fd.valid() && errno == ENOSPC) return Errno(absl::StrCat("cannot write ", path));
+  if (!fd.valid() && errno == ENOSPC) return ErrnoError(absl::StrCat("cannot write ", path));
   if (!fd.valid()) return CannotRead(path, errno);
   NAM_RETURN_IF_ERROR(CheckPrivateFile(fd.get(), path));
   return fd;
@@ -172,19 +168,19 @@ absl::Status StateDirectory::ReplaceFile(const std::string& name, const std::str
   unlinkat(directory_.get(), fresh.c_str(), 0);
   const UniqueFd fd(
       openat(directory_.get(), fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!fd.valid()) return Errno(what);
+  if (!fd.valid()) return ErrnoError(what);
   for (size_t written = 0; written < text.size();) {  // a full disk may take only a part
     const ssize_t n = write(fd.get(), text.data() + written, text.size() - written);
-    if (n < 0) return Errno(what);
+    if (n < 0) return ErrnoError(what);
     written += static_cast<size_t>(n);
   }
   return renameat(directory_.get(), fresh.c_str(), directory_.get(), name.c_str()) == 0 ? absl::OkStatus()
-                                                                                        : Errno(what);
+                                                                                        : ErrnoError(what);
 }
 
 absl::Status StateDirectory::WriteFreshSecret() const {
   unsigned char bytes[kSecretBytes];
-  if (getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes)) return Errno("getrandom");
+  if (getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes)) return ErrnoError("getrandom");
   std::string text;
   for (const unsigned char byte : bytes) text += absl::StrFormat("%02x", byte);
   return ReplaceFile(kSecret, text + "\n");
@@ -241,7 +237,7 @@ void StateDirectory::RemoveRunFiles() const {
 absl::StatusOr<UniqueFd> StateDirectory::Lock() const {
   NAM_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(kLock, O_RDWR | O_CREAT));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return Errno(absl::StrCat(path_, "/", kLock));
+    if (errno != EWOULDBLOCK) return ErrnoError(absl::StrCat(path_, "/", kLock));
     return absl::AlreadyExistsError(absl::StrCat("a cluster runs in ", path_));
   }
   return fd;

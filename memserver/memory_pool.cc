@@ -9,11 +9,11 @@
 #include "absl/strings/str_format.h"
 #include "base/exhausted.h"
 #include "base/status_macros.h"
+#include "storage/remote_ptr.h"
 
 namespace nam::memserver {
 namespace {
 
-constexpr uint64_t kAddressSpaceBytes = uint64_t{1} << 48;  // offsets of remote pointers
 constexpr uint64_t kRegionsMax = 1u << 20;
 constexpr size_t kAllocationsMax = 65'536;
 /// Ended attempts remembered per allocation; they get no more memory.
@@ -26,7 +26,7 @@ absl::Status CheckOptions(const MemoryPoolOptions& options) {
         "a region of %d bytes is not possible; choose a multiple of 4 KiB", options.region_bytes));
   }
   if (!aligned(options.memory_bytes) || options.memory_bytes <= kExtentAlignment ||
-      options.memory_bytes > kAddressSpaceBytes) {
+      options.memory_bytes > storage::kAddressSpaceBytes) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "a memory of %d bytes is not possible; choose a multiple of 4 KiB from 8 KiB to 256 TiB",
         options.memory_bytes));

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "storage/checksum.h"
+#include "storage/remote_ptr.h"
 
 namespace nam::memserver {
 namespace {
@@ -17,7 +18,6 @@ constexpr std::string_view kMagic = "NAMSEAL\n";
 constexpr uint32_t kVersion = 1;
 constexpr uint64_t kHeaderBytesMax = uint64_t{64} << 20;
 constexpr uint32_t kClusterNameBytesMax = 1'024;
-constexpr uint64_t kAddressSpaceBytes = uint64_t{1} << 48;
 constexpr size_t kFixedBytes = 8 + 4 + 8;  // magic, version, bytes of the header
 constexpr size_t kChecksumBytes = 8;
 constexpr char kNamePrefix[] = "allocation-", kNameSuffix[] = ".sealed";
@@ -72,8 +72,8 @@ absl::Status CheckExtents(const std::vector<Extent>& extents) {
   uint64_t end = kExtentAlignment;
   for (const Extent& extent : extents) {
     const bool aligned = extent.offset % kExtentAlignment == 0 && extent.bytes % kExtentAlignment == 0;
-    if (!aligned || extent.bytes == 0 || extent.offset < end || extent.offset > kAddressSpaceBytes ||
-        extent.bytes > kAddressSpaceBytes - extent.offset) {
+    if (!aligned || extent.bytes == 0 || extent.offset < end || extent.offset > storage::kAddressSpaceBytes ||
+        extent.bytes > storage::kAddressSpaceBytes - extent.offset) {
       return Damaged("its extents overlap, or are invalid");
     }
     end = extent.offset + extent.bytes;

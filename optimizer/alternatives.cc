@@ -12,7 +12,7 @@ using plan::Op;
 
 namespace {
 
-std::vector<Expr> PartsOf(const Expr& alternative) {
+std::vector<Expr> ConjunctsOf(const Expr& alternative) {
   return alternative.op == Op::kAnd ? alternative.children : std::vector<Expr>{alternative};
 }
 
@@ -26,17 +26,10 @@ bool Has(const std::vector<Expr>& parts, const Expr& wanted) {
                      [&](const Expr& part) { return plan::SameExpr(part, wanted); });
 }
 
-bool IsOf(const Expr& condition, const std::vector<plan::logical::Column>& columns) {
-  const std::vector<plan::ColumnRef> names = plan::ColumnsOf(condition);
-  return !names.empty() && std::all_of(names.begin(), names.end(), [&](plan::ColumnRef name) {
-    return plan::logical::FindColumn(columns, name) != nullptr;
-  });
-}
-
 /// Appends the common conditions of an OR's alternatives, then its rest, which may be empty.
 void AppendFactored(Expr condition, std::vector<Expr>& out) {
   std::vector<std::vector<Expr>> alternatives;
-  for (const Expr& alternative : condition.children) alternatives.push_back(PartsOf(alternative));
+  for (const Expr& alternative : condition.children) alternatives.push_back(ConjunctsOf(alternative));
   std::vector<Expr> common;
   for (const Expr& part : alternatives[0]) {
     // A condition that may fail stays after those that guard it.
@@ -63,6 +56,13 @@ void AppendFactored(Expr condition, std::vector<Expr>& out) {
 
 }  // namespace
 
+bool IsConditionOn(const std::vector<plan::logical::Column>& columns, const Expr& condition) {
+  const std::vector<plan::ColumnRef> names = plan::ColumnsOf(condition);
+  return !names.empty() && std::all_of(names.begin(), names.end(), [&](plan::ColumnRef name) {
+    return plan::logical::FindColumn(columns, name) != nullptr;
+  });
+}
+
 bool MayFail(const Expr& expr) {
   if (expr.op == Op::kDivide || expr.op == Op::kModulo || expr.op == Op::kCast || expr.op == Op::kFunction)
     return true;
@@ -85,8 +85,8 @@ std::optional<Expr> ImpliedOn(const std::vector<plan::logical::Column>& columns,
   if (condition.op != Op::kOr) return std::nullopt;
   std::vector<Expr> implied;
   for (const Expr& alternative : condition.children) {
-    std::vector<Expr> parts = PartsOf(alternative);
-    std::erase_if(parts, [&](const Expr& part) { return MayFail(part) || !IsOf(part, columns); });
+    std::vector<Expr> parts = ConjunctsOf(alternative);
+    std::erase_if(parts, [&](const Expr& part) { return MayFail(part) || !IsConditionOn(columns, part); });
     if (parts.empty()) return std::nullopt;
     Expr said = Together(Op::kAnd, std::move(parts), condition.position);
     if (!Has(implied, said)) implied.push_back(std::move(said));

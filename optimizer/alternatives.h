@@ -13,6 +13,9 @@ namespace nam::optimizer {
 /// Whether the expression is an error for some rows. Sums and products exceed 38 digits too rarely to count.
 bool MayFail(const plan::Expr& expr);
 
+/// Whether it reads columns, and only these.
+bool IsConditionOn(const std::vector<plan::logical::Column>& columns, const plan::Expr& condition);
+
 /// Moves conditions that alternatives share out of these: `a AND b OR a AND c` becomes `a` and `b OR c`. The
 /// rows stay the same.
 void FactorAlternatives(std::vector<plan::Expr>& conditions);

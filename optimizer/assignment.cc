@@ -17,15 +17,10 @@ using partitioner::PartOf;
 using partitioner::Piece;
 using partitioner::PiecesOf;
 using partitioner::RowsOf;
-
-uint64_t RowBytes(const proto::Table& table, const std::vector<uint32_t>& columns) {
-  uint64_t bytes = 0;
-  for (uint32_t c : columns) bytes += partitioner::StoredBytesOf(table.columns(static_cast<int>(c)));
-  return bytes;
-}
+using partitioner::StoredRowBytes;
 
 /// The partition key whose column is `expr`, a plain column of the table, if only one key has it.
-std::optional<int> KeyOf(const plan::Expr& expr, const proto::Table& table) {
+std::optional<int> PartitionKeyOf(const plan::Expr& expr, const proto::Table& table) {
   if (expr.op != plan::Op::kColumn) return std::nullopt;
   for (int k = 0; k < table.partitioning_size(); ++k) {
     if (table.partitioning(k).column() == table.columns(expr.column.column).name()) return k;
@@ -65,7 +60,7 @@ uint64_t BuildBytes(const Plan& plan, const TableRefs& tables, const std::vector
   uint64_t all = 0;
   for (const Plan::Join& join : plan.joins) {
     const proto::Table& build = *tables[static_cast<size_t>(join.table)];
-    const uint64_t bytes = RowBytes(build, plan.tables[static_cast<size_t>(join.table)].columns);
+    const uint64_t bytes = StoredRowBytes(build, plan.tables[static_cast<size_t>(join.table)].columns);
     for (const uint32_t p : NeededPartitions(driving, build, MatchingKey(plan, join, tables), partitions))
       all += bytes * build.partitions(static_cast<int>(p)).rows();
   }
@@ -75,7 +70,7 @@ uint64_t BuildBytes(const Plan& plan, const TableRefs& tables, const std::vector
 Assignment Evaluate(const Plan& plan, const TableRefs& tables, const std::vector<Piece>& pieces,
                     const std::vector<int>& server_of, int servers) {
   const proto::Table& driving = DrivingTable(plan, tables);
-  const uint64_t row_bytes = RowBytes(driving, plan.tables[static_cast<size_t>(plan.driving)].columns);
+  const uint64_t row_bytes = StoredRowBytes(driving, plan.tables[static_cast<size_t>(plan.driving)].columns);
   Assignment assignment;
   assignment.servers.resize(static_cast<size_t>(servers));
   for (size_t i = 0; i < pieces.size(); ++i)
@@ -100,7 +95,7 @@ std::vector<uint32_t> OrderForRuns(const Plan& plan, const TableRefs& tables,
     if (!key) continue;
     const proto::Table& build = *tables[static_cast<size_t>(join.table)];
     bytes[static_cast<size_t>(*key)] +=
-        build.rows() * RowBytes(build, plan.tables[static_cast<size_t>(join.table)].columns);
+        build.rows() * StoredRowBytes(build, plan.tables[static_cast<size_t>(join.table)].columns);
   }
   std::vector<int> keys(bytes.size());
   std::iota(keys.begin(), keys.end(), 0);
@@ -147,13 +142,13 @@ Assignment BetterOfTwo(const Plan& plan, const TableRefs& tables, const std::vec
 }
 
 /// How far the largest share may exceed the fair one: a fiftieth. A cut must save as much.
-constexpr uint64_t kTolerance = 50;
+constexpr uint64_t kShareTolerance = 50;
 /// The largest pieces to try, as fractions of a fair share.
 constexpr uint64_t kPiecesOfAShare[] = {1, 2, 4, 8, 16, 32};
 /// A thread's part of its server's share comes in at least so many pieces, unless they would be small:
 /// threads should end at about the same time, and idle servers should find something to take.
 constexpr uint64_t kPiecesOfAThread = 16;
-constexpr uint64_t kPieceRowsMin = 4'096;
+constexpr uint64_t kDrivingPieceRowsMin = 4'096;
 
 }  // namespace
 
@@ -180,8 +175,8 @@ std::optional<int> MatchingKey(const Plan& plan, const Plan::Join& join, const T
     return std::nullopt;
   const proto::Table& build = *tables[static_cast<size_t>(join.table)];
   const proto::Table& driving = *tables[static_cast<size_t>(plan.driving)];
-  const std::optional<int> build_key = KeyOf(join.build_key, build),
-                           probe_key = KeyOf(join.probe_key, driving);
+  const std::optional<int> build_key = PartitionKeyOf(join.build_key, build),
+                           probe_key = PartitionKeyOf(join.probe_key, driving);
   if (!build_key || !probe_key || build.partitioning_size() != 1) return std::nullopt;
   const proto::PartitionKey& b = build.partitioning(*build_key);
   const proto::PartitionKey& d = driving.partitioning(*probe_key);
@@ -263,17 +258,17 @@ Assignment Assign(const Plan& plan, const TableRefs& tables, int servers, int th
   const uint64_t fair = rows / static_cast<uint64_t>(servers), uncut_bytes = best.LargestBytes();
   size_t pieces_before = whole.size();
   for (const uint64_t pieces_of_a_share : kPiecesOfAShare) {
-    if (best.LargestRows() <= fair + fair / kTolerance) break;
+    if (best.LargestRows() <= fair + fair / kShareTolerance) break;
     const std::vector<Piece> pieces =
         CutPieces(driving, whole, std::max<uint64_t>(1, fair / pieces_of_a_share));
     if (std::exchange(pieces_before, pieces.size()) == pieces.size()) continue;
     Assignment cut = BetterOfTwo(plan, tables, pieces, servers);
-    const bool pays = cut.LargestBytes() < uncut_bytes - uncut_bytes / kTolerance;
+    const bool pays = cut.LargestBytes() < uncut_bytes - uncut_bytes / kShareTolerance;
     if (pays && cut.LargestBytes() < best.LargestBytes()) best = std::move(cut);
   }
   for (Assignment::Share& share : best.servers) {
     const uint64_t pieces = kPiecesOfAThread * static_cast<uint64_t>(std::max(1, threads));
-    share.pieces = CutPieces(driving, share.pieces, std::max(kPieceRowsMin, share.rows / pieces));
+    share.pieces = CutPieces(driving, share.pieces, std::max(kDrivingPieceRowsMin, share.rows / pieces));
   }
   return best;
 }

@@ -20,7 +20,7 @@ namespace {
 namespace work_cost = plan::work_cost;
 
 /// More rows are not joined in the session if they can go by parts.
-constexpr double kFewRows = 10'000;
+constexpr double kMostRowsOfSessionJoin = 10'000;
 /// Keys of a larger range cannot index an array.
 constexpr double kSparsest = 8;
 
@@ -148,11 +148,12 @@ JoinChoice TreeLowering::Choose(const JoinOf& join, const Flow& probed, const Fl
                 .drops_probe = DropsProbe(join.kind)};
   if (join.rows >= 0 && probed.rows() > 0) work.probe.matching = std::min(1.0, join.rows / probed.rows());
   const bool too_large = IsTooLarge(built.rows(), built.schema());
-  return Choose(work, {.by_parts = MayGoByParts(join.left),
-                       .no_exchange = too_large ? NoExchange::kTooLarge : WhyNoExchange(join, probed, built),
-                       .drops_probe = work.drops_probe,
-                       .build_too_large = whole && too_large,
-                       .session_too_small = !whole && std::max(probed.rows(), built.rows()) > kFewRows});
+  return Choose(
+      work, {.by_parts = MayGoByParts(join.left),
+             .no_exchange = too_large ? NoExchange::kTooLarge : WhyNoExchange(join, probed, built),
+             .drops_probe = work.drops_probe,
+             .build_too_large = whole && too_large,
+             .session_too_small = !whole && std::max(probed.rows(), built.rows()) > kMostRowsOfSessionJoin});
 }
 
 absl::StatusOr<JoinChoice> TreeLowering::Choose(const Plan& star, const TableRefs& tables, size_t j) const {

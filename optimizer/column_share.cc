@@ -32,7 +32,7 @@ double InUnits(const proto::Column& column, const Value& value) {
 }
 
 /// The share of values, evenly spread or by histogram, below `x`.
-double Below(const proto::Column& column, double x) {
+double FractionBelow(const proto::Column& column, double x) {
   const auto& bounds = column.histogram();
   if (bounds.empty()) {
     const auto low = static_cast<double>(column.min()), high = static_cast<double>(column.max());
@@ -89,8 +89,8 @@ double Between(std::string_view low, std::string_view high, std::string_view tex
   return to <= from ? 0.5 : std::clamp((alphabet.Fraction(text) - from) / (to - from), 0.0, 1.0);
 }
 
-/// Below for texts.
-double Below(const proto::Column& column, std::string_view text) {
+/// The same for texts.
+double FractionBelow(const proto::Column& column, std::string_view text) {
   const auto& bounds = column.text_histogram();
   const auto above = std::upper_bound(bounds.begin(), bounds.end(), text,
                                       [](std::string_view a, const std::string& b) { return a < b; });
@@ -134,7 +134,8 @@ std::optional<double> ShareBelow(const proto::Column& column, uint64_t rows, con
   if (text ? column.text_histogram().empty() : value.type.real()) return std::nullopt;
   // Stored numbers are whole.
   const double number = text ? 0 : InUnits(column, value) + (also_it ? 1 : 0);
-  double share = ShareOfOthers(column, rows) * (text ? Below(column, value.text) : Below(column, number));
+  double share = ShareOfOthers(column, rows) *
+                 (text ? FractionBelow(column, value.text) : FractionBelow(column, number));
   for (const proto::CommonValue& common : column.common()) {
     const bool below = text ? common.text() < value.text || (also_it && common.text() == value.text)
                             : static_cast<double>(common.value()) < number;

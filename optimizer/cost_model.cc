@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "optimizer/slots.h"
 #include "partitioner/table_metadata.h"
 #include "plan/aggregate.h"
 #include "plan/work_cost.h"
@@ -12,17 +13,13 @@ namespace {
 
 namespace work_cost = plan::work_cost;
 
-constexpr double kPsPerMs = 1e9;
-
 double Width(const TableRefs& tables, plan::ColumnRef ref) {
   return partitioner::StoredBytesOf(tables[static_cast<size_t>(ref.table)]->columns(ref.column));
 }
 
 double RowBytes(const Plan& plan, const TableRefs& tables, int table) {
-  double bytes = 0;
-  for (const uint32_t column : plan.tables[static_cast<size_t>(table)].columns)
-    bytes += Width(tables, {table, static_cast<int>(column)});
-  return bytes;
+  const auto number = static_cast<size_t>(table);
+  return static_cast<double>(partitioner::StoredRowBytes(*tables[number], plan.tables[number].columns));
 }
 
 double NetworkMs(double bytes) {
@@ -42,10 +39,6 @@ struct Leg {
   double columns = 0;
   double bytes = 0;
 };
-
-void AddColumns(const plan::Expr& expr, std::set<plan::ColumnRef>& columns) {
-  for (const plan::ColumnRef ref : plan::ColumnsOf(expr)) columns.insert(ref);
-}
 
 std::set<plan::ColumnRef> WantedFrom(const Plan& plan, size_t join) {
   std::set<plan::ColumnRef> wanted;
@@ -106,7 +99,7 @@ ModelCost PipelinedOn(const Plan& plan, const TableRefs& tables, const Assignmen
   }
   ps += rows.back() * part *
         (work_cost::kSinkRowPs + static_cast<double>(plan.joins.size()) * work_cost::kPartnerRowPs);
-  return {.compute_ms = ps / threads / kPsPerMs, .network_ms = NetworkMs(bytes)};
+  return {.compute_ms = ps / threads / work_cost::kPsPerMs, .network_ms = NetworkMs(bytes)};
 }
 
 /// All servers do the same amount; each holds its keys' part of either input.
@@ -135,7 +128,7 @@ ModelCost Shuffled(const Plan& plan, const TableRefs& tables, double servers, in
   }
   ps += rows.back() * work_cost::kSinkRowPs;
   shuffled_bytes = routed * (servers - 1) / servers;
-  return {.compute_ms = ps / servers / threads / kPsPerMs,
+  return {.compute_ms = ps / servers / threads / work_cost::kPsPerMs,
           .network_ms = NetworkMs((read + shuffled_bytes) / servers)};
 }
 
@@ -151,11 +144,12 @@ ReplicationCosts CostsOf(const ReplicatedSides& sides) {
   const double receivers = std::min(sides.senders, sides.threads);
   const double receive_ps =
       sides.datagrams * work_cost::kDatagramPs + sides.bytes * work_cost::kDatagramBytePs;
-  return {.read_ms = std::max(read_ms, build_ps / sides.threads / kPsPerMs),
-          .multicast_ms = work_cost::kMulticastStartPs / kPsPerMs +
-                          std::max({once_ms, NetworkMs(sides.bytes),
-                                    sides.datagrams / sides.senders * work_cost::kDatagramPs / kPsPerMs,
-                                    (build_ps + receive_ps) / receivers / kPsPerMs})};
+  return {.read_ms = std::max(read_ms, build_ps / sides.threads / work_cost::kPsPerMs),
+          .multicast_ms =
+              work_cost::kMulticastStartPs / work_cost::kPsPerMs +
+              std::max({once_ms, NetworkMs(sides.bytes),
+                        sides.datagrams / sides.senders * work_cost::kDatagramPs / work_cost::kPsPerMs,
+                        (build_ps + receive_ps) / receivers / work_cost::kPsPerMs})};
 }
 
 PlanCosts CostsOf(const Plan& plan, const TableRefs& tables, const std::vector<Assignment::Share>& shares,

@@ -12,7 +12,7 @@ namespace {
 
 using plan::Distribution;
 
-Distribution::Function FunctionOf(proto::PartitionFunction function) {
+Distribution::Function DistributionFunctionOf(proto::PartitionFunction function) {
   return function == proto::MODULO ? Distribution::Function::kModulo : Distribution::Function::kXxh3;
 }
 
@@ -33,7 +33,7 @@ std::optional<uint32_t> SlotAfter(const plan::StepNode& step, uint32_t slot) {
 }
 
 /// The column of a pipeline's key, if its source reads it and nothing computes it.
-std::optional<uint32_t> ColumnOf(const plan::Pipeline& pipeline, size_t step, const plan::Expr& key) {
+std::optional<uint32_t> ColumnOfKey(const plan::Pipeline& pipeline, size_t step, const plan::Expr& key) {
   const auto* scan = std::get_if<plan::BlockScan>(&pipeline.source);
   const std::optional<uint32_t> slot = plan::BareSlot(key);
   if (scan == nullptr || !slot) return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<int32_t> MatchOf(const TableRefs& tables, const plan::PhysicalPlan
   const uint32_t claimed = plan.stages[build.stage].claimed;
   const auto* scan = std::get_if<plan::BlockScan>(&plan.pipelines[claimed].source);
   if (sink.keys.size() != 1 || scan == nullptr || claimed == number) return std::nullopt;
-  const std::optional<uint32_t> built = ColumnOf(build, build.steps.size(), sink.keys[0]);
+  const std::optional<uint32_t> built = ColumnOfKey(build, build.steps.size(), sink.keys[0]);
   if (!built) return std::nullopt;
   std::optional<int32_t> match;
   for (uint32_t p = 0; p < plan.pipelines.size(); ++p) {
@@ -64,7 +64,7 @@ std::optional<int32_t> MatchOf(const TableRefs& tables, const plan::PhysicalPlan
     for (size_t s = 0; s < pipeline.steps.size(); ++s) {
       const auto* probe = std::get_if<plan::ProbeStep>(&pipeline.steps[s]);
       if (probe == nullptr || probe->build != number) continue;
-      const std::optional<uint32_t> probed = ColumnOf(pipeline, s, probe->keys[0]);
+      const std::optional<uint32_t> probed = ColumnOfKey(pipeline, s, probe->keys[0]);
       if (p != claimed || !AsksForPartners(*probe) || !probed) return std::nullopt;
       const std::optional<int32_t> key = plan::MatchingKey(
           *tables[std::get<plan::BlockScan>(build.source).table], *built, *tables[scan->table], *probed);
@@ -82,7 +82,7 @@ plan::Distribution DistributionOf(const plan::TableScan& scan, const proto::Tabl
   const proto::PartitionKey& key = table.partitioning(0);
   for (uint32_t i = 0; i < scan.output.size(); ++i) {
     if (table.columns(static_cast<int>(scan.columns[scan.output[i]])).name() != key.column()) continue;
-    return {Distribution::Kind::kPartitioned, FunctionOf(key.function()), key.parts(), {i}};
+    return {Distribution::Kind::kPartitioned, DistributionFunctionOf(key.function()), key.parts(), {i}};
   }
   return {};
 }

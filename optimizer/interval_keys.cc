@@ -36,7 +36,7 @@ Expr Call(Function function, const Type& type, std::vector<Expr> operands) {
   return call;
 }
 
-Expr SpanOf(Expr interval) {
+Expr SpanExpr(Expr interval) {
   const Type type = Type::Decimal(0);
   if (!plan::IsLiteral(interval)) return Call(Function::kIntervalSpan, type, {std::move(interval)});
   const Value& value = interval.literal;
@@ -55,11 +55,11 @@ enum class Key : uint8_t {
   kSpan,   // equal intervals are one
   kParts,  // only identical intervals are one
 };
-Type TypeOf(Key key) {
+Type KeyType(Key key) {
   return key == Key::kSpan ? Type::Decimal(0) : Type::Bytes();
 }
 Expr KeyOf(Key key, Expr interval) {
-  return key == Key::kSpan ? SpanOf(std::move(interval)) : OrderOf(std::move(interval));
+  return key == Key::kSpan ? SpanExpr(std::move(interval)) : OrderOf(std::move(interval));
 }
 
 /// Makes comparisons of intervals compare their keys.
@@ -216,7 +216,7 @@ class Rewriting {
                      .type = Type::Bytes()});
       of_calls.push_back(replacement.NewColumn(Type::Bytes()));
       aggregate.keys[k] = KeyOf(key_, std::move(aggregate.keys[k]));
-      of_keys.push_back(replacement.NewColumn(TypeOf(key_)));
+      of_keys.push_back(replacement.NewColumn(KeyType(key_)));
       Expr missing = plan::MakeNode(Op::kIsNull, Type::Bool(), -1, {lg::MakeColumn(of_keys.back())});
       Expr shown = plan::MakeNode(Op::kCase, Type::Interval(), -1,
                                   {std::move(missing), plan::MakeLiteral(Value::Null(Type::Interval()), -1),
@@ -362,7 +362,7 @@ class Rewriting {
   const Key key_;
 };
 
-absl::Status Rewrite(lg::Query& query, Key key) {
+absl::Status RewriteIntervals(lg::Query& query, Key key) {
   NAM_RETURN_IF_ERROR(Rewriting(query, key).Visit(query.root));
   lg::DeriveAllColumns(*query.root);
   return absl::OkStatus();
@@ -371,11 +371,11 @@ absl::Status Rewrite(lg::Query& query, Key key) {
 }  // namespace
 
 absl::Status UseSpansOfIntervals(lg::Query& query) {
-  return Rewrite(query, Key::kSpan);
+  return RewriteIntervals(query, Key::kSpan);
 }
 
 absl::Status UsePartsOfIntervals(lg::Query& query) {
-  return Rewrite(query, Key::kParts);
+  return RewriteIntervals(query, Key::kParts);
 }
 
 }  // namespace nam::optimizer

@@ -16,7 +16,6 @@ namespace {
 
 namespace work_cost = plan::work_cost;
 
-constexpr double kPsPerMs = 1e9;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 /// For a Bloom filter with kBloomError: 1.44 log2(1 / error) for each key.
 constexpr double kBloomBytesOfRow = 0.6;
@@ -190,7 +189,9 @@ double RdmaGhjParts(double workers) {
 JoinCosts CostsOf(const JoinWork& work, const JoinParts& parts, const ClusterShape& cluster) {
   JoinCosts costs;
   costs.fill(kNever);
-  const auto set = [&](JoinAlgorithm algorithm, double ps) { CostOf(algorithm, costs) = ps / kPsPerMs; };
+  const auto set = [&](JoinAlgorithm algorithm, double ps) {
+    CostOf(algorithm, costs) = ps / work_cost::kPsPerMs;
+  };
   set(JoinAlgorithm::kPipelined, PipelinedPs(work, cluster));
   set(JoinAlgorithm::kRrj, ByPartsPs(JoinAlgorithm::kRrj, parts.rrj, work, cluster));
   set(JoinAlgorithm::kRdmaGhj, ByPartsPs(JoinAlgorithm::kRdmaGhj, parts.rdma_ghj, work, cluster));
@@ -224,7 +225,7 @@ GroupCosts CostsOf(const GroupWork& work, const ClusterShape& cluster) {
                         (work.state_bytes * (constants.read_byte_ps + constants.memory_byte_ps) +
                          constants.combine_group_ps + AccessPs(work.groups * table_bytes, constants));
   const double dist = grouped + combined + merged + constants.stage_ps;
-  GroupCosts costs{.rdma_ms = dist / kPsPerMs, .dist_ms = dist / kPsPerMs};
+  GroupCosts costs{.rdma_ms = dist / work_cost::kPsPerMs, .dist_ms = dist / work_cost::kPsPerMs};
   if (of_server <= kGroupsOfAnAttempt) return costs;
 
   // Tables of bounded size reduce what they can; their overflow is written as states.
@@ -245,7 +246,7 @@ GroupCosts CostsOf(const GroupWork& work, const ClusterShape& cluster) {
                       InPieces(merge_ps, parts, 0, cluster) +
                       (2 * parts * constants.part_ps + constants.slab_ps) / cluster.threads +
                       2 * constants.stage_ps + cluster.servers * constants.call_ps;
-  costs.rdma_ms = rdma / kPsPerMs;
+  costs.rdma_ms = rdma / work_cost::kPsPerMs;
   return costs;
 }
 

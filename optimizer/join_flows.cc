@@ -33,7 +33,7 @@ double TimesMore(double rows, double expected) {
 
 /// Trims the key's blanks where one side may have them and they are ignored. Then equal keys have equal
 /// bytes.
-void DropBlanks(const Type& other, Expr& key) {
+void DropBlanksOfKey(const Type& other, Expr& key) {
   if (plan::IsChar(key.type) || !plan::IsChar(other) || !plan::IgnoresBlanks(key.type, other)) return;
   Expr trimmed = plan::MakeNode(Op::kFunction, Type::String(), -1, {std::move(key)});
   trimmed.index = static_cast<int>(plan::Function::kTrimRight);
@@ -45,8 +45,8 @@ void DropBlanks(const Type& other, Expr& key) {
 void DropBlanks(std::vector<Expr>& left, std::vector<Expr>& right) {
   for (size_t k = 0; k < left.size(); ++k) {
     const Type of_left = left[k].type, of_right = right[k].type;
-    DropBlanks(of_right, left[k]);
-    DropBlanks(of_left, right[k]);
+    DropBlanksOfKey(of_right, left[k]);
+    DropBlanksOfKey(of_left, right[k]);
   }
 }
 

@@ -20,6 +20,12 @@ inline bool KeepsBuilt(plan::JoinKind kind) {
   return kind == plan::JoinKind::kRight || kind == plan::JoinKind::kFull;
 }
 
+/// Whether the join keeps each row of the left input at least once or drops it, without regard to its other
+/// columns: rows that fail a condition on it may be dropped before the join.
+inline bool FiltersLeft(plan::JoinKind kind) {
+  return kind != plan::JoinKind::kRight && kind != plan::JoinKind::kFull;
+}
+
 /// Trims the blanks of keys where one side may have them and they are ignored. Then equal keys have equal
 /// bytes.
 void DropBlanks(std::vector<plan::Expr>& left, std::vector<plan::Expr>& right);

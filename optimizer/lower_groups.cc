@@ -24,10 +24,9 @@ using Phase = plan::AggregateSink::Phase;
 
 namespace {
 
-/// Up to so many groups of an attempt go directly to the session.
+/// Up to so many groups of an attempt go directly to the session, as do those of rows expected to be
+/// kGuessesAreOff times fewer.
 constexpr double kFewGroups = 10'000;
-/// … as do those of rows expected to be so many times fewer: no guess is assumed to be further off.
-constexpr double kGuessesAreOff = 100;
 constexpr double kGroupsOfAPart = 16'384;
 constexpr uint32_t kFewestParts = 64;
 constexpr uint32_t kMostGroupParts = 1024;
@@ -121,12 +120,6 @@ int64_t GroupingOf(const lg::GroupingCall& call, const std::vector<uint32_t>& se
   for (const uint32_t key : call.keys)
     bits = 2 * bits + (std::find(set.begin(), set.end(), key) == set.end() ? 1 : 0);
   return bits;
-}
-
-Layout LayoutOf(const std::vector<lg::Column>& columns) {
-  Layout layout;
-  for (const lg::Column& column : columns) layout.push_back(column.ref);
-  return layout;
 }
 
 }  // namespace

@@ -32,19 +32,19 @@ void AddPointers(const std::vector<Expr>& exprs, std::vector<const Expr*>& point
 }
 
 /// False: something else is below.
-bool Collect(const lg::Node& node, Block& block) {
+bool CollectBlock(const lg::Node& node, Block& block) {
   if (node.As<lg::Scan>() != nullptr) {
     block.scans.push_back(&node);
     return true;
   }
   if (const auto* filter = node.As<lg::Filter>(); filter != nullptr) {
     AddPointers(filter->conditions, block.conditions);
-    return Collect(node.input(), block);
+    return CollectBlock(node.input(), block);
   }
   const auto* join = node.As<lg::Join>();
   if (join == nullptr || join->kind != JoinKind::kInner) return false;
   AddPointers(join->conditions, block.conditions);
-  return Collect(node.input(0), block) && Collect(node.input(1), block);
+  return CollectBlock(node.input(0), block) && CollectBlock(node.input(1), block);
 }
 
 /// Numbers of the block's tables instead of relations.
@@ -222,7 +222,7 @@ std::vector<Expr> EqualitiesOf(const Expr& condition) {
           plan::MakeNode(Op::kEqual, Type::Bool(), condition.position, std::move(tests))};
 }
 
-Keys KeysOf(const std::vector<Expr>& conditions, const lg::Node& left, const lg::Node& right) {
+Keys JoinKeysOf(const std::vector<Expr>& conditions, const lg::Node& left, const lg::Node& right) {
   Keys keys;
   const lg::ColumnSet of_left = ColumnsBelow(left), of_right = ColumnsBelow(right);
   for (const Expr& condition : conditions) {
@@ -254,7 +254,7 @@ std::optional<absl::StatusOr<Flow>> TreeLowering::LowerStarBlock(const Node& nod
   if (join == nullptr && node.As<lg::Filter>() == nullptr && node.As<lg::Scan>() == nullptr)
     return std::nullopt;
   Block block;
-  if (!Collect(node, block)) return std::nullopt;
+  if (!CollectBlock(node, block)) return std::nullopt;
   const Renaming renaming(block);
   if (!std::all_of(block.conditions.begin(), block.conditions.end(),
                    [&](const Expr* condition) { return renaming.HasAllOf(*condition); }))
@@ -388,12 +388,12 @@ absl::StatusOr<Flow> TreeLowering::LowerJoin(const Node& node, const ColumnSet& 
   } else if (kind == JoinKind::kInner && EstimatedRows(*probe_side) < EstimatedRows(*build_side)) {
     std::swap(probe_side, build_side);
   }
-  Keys keys = KeysOf(join.conditions, *probe_side, *build_side);
+  Keys keys = JoinKeysOf(join.conditions, *probe_side, *build_side);
   std::vector<Expr> compared = join.compared;
   bool null_aware = false;
   if (compared.size() == 1 && join.conditions.empty()) {
     // IN over one comparison: its key.
-    Keys of_in = KeysOf(compared, *probe_side, *build_side);
+    Keys of_in = JoinKeysOf(compared, *probe_side, *build_side);
     if (of_in.residuals.empty()) {
       keys = std::move(of_in);
       compared.clear();

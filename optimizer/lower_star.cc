@@ -24,7 +24,7 @@ absl::Status Bad(const char* what) {
 }
 
 /// Estimates are for readers: replaces invalid numbers of rows.
-double RowsOf(double estimate) {
+double ValidEstimate(double estimate) {
   return std::isfinite(estimate) ? std::max(0.0, estimate) : 0;
 }
 
@@ -104,7 +104,8 @@ class StarLowering {
     for (const uint32_t slot : scan.output) flow.layout.push_back(read[slot]);
     NAM_ASSIGN_OR_RETURN(plan::Schema flows, plan::ScanOutput(scan));
     flow.pipeline.schemas.push_back(std::move(flows));
-    flow.pipeline.estimates.push_back({RowsOf(from.rows * from.selectivity), RowsOf(from.selectivity)});
+    flow.pipeline.estimates.push_back(
+        {ValidEstimate(from.rows * from.selectivity), ValidEstimate(from.selectivity)});
     flow.pipeline.stage = stage_;
     if (metadata.has_record()) {
       flow.pipeline.source = plan::RecordScan{std::move(scan)};
@@ -153,7 +154,7 @@ class StarLowering {
     for (const uint32_t slot : probe.keep) after.push_back(flow.layout[slot]);
     after.insert(after.end(), built.payload.begin(), built.payload.end());
     NAM_ASSIGN_OR_RETURN(probe.residuals, OverSlots(join.residuals, after));
-    return builder_.Append(std::move(probe), std::move(after), RowsOf(join.rows_after), flow);
+    return builder_.Append(std::move(probe), std::move(after), ValidEstimate(join.rows_after), flow);
   }
 
   const Plan& star_;

@@ -29,6 +29,12 @@ absl::Status CheckKey(const Type& type) {
                                           : absl::OkStatus();
 }
 
+Layout LayoutOf(const std::vector<lg::Column>& columns) {
+  Layout layout;
+  for (const lg::Column& column : columns) layout.push_back(column.ref);
+  return layout;
+}
+
 Expr Where(const Expr& condition, Expr expr) {
   const Type type = expr.type;
   return plan::MakeNode(Op::kCase, type, expr.position,
@@ -37,10 +43,8 @@ Expr Where(const Expr& condition, Expr expr) {
 
 namespace {
 
-/// Servers sort no fewer rows, …
-constexpr double kFewRows = 10'000;
-/// … as far as rows are expected: no guess is assumed to be further off.
-constexpr double kGuessesAreOff = 100;
+/// Servers sort no fewer rows, as far as rows are expected.
+constexpr double kFewestSortedRows = 10'000;
 /// The memory of a row kept as one of the first: beside its values, and for each of them.
 constexpr uint64_t kOrderBytes = 32, kNumberBytes = 8, kTextBytes = 32;
 
@@ -52,12 +56,6 @@ ColumnSet ColumnsOfNode(const lg::Node& node) {
   ColumnSet columns;
   for (const lg::Column& column : node.columns) columns.insert(column.ref);
   return columns;
-}
-
-Layout LayoutOf(const std::vector<lg::Column>& columns) {
-  Layout layout;
-  for (const lg::Column& column : columns) layout.push_back(column.ref);
-  return layout;
 }
 
 }  // namespace
@@ -135,7 +133,7 @@ absl::StatusOr<uint32_t> TreeLowering::CloseSorted(Flow flow, std::vector<plan::
 
 bool TreeLowering::MakesRuns(const Flow& flow) const {
   if (options_.runs != plan::Runs::kIfMany) return options_.runs == plan::Runs::kAlways;
-  return std::min(RowsMost(flow, builder_.tables()), flow.rows() * kGuessesAreOff) > kFewRows;
+  return std::min(RowsMost(flow, builder_.tables()), flow.rows() * kGuessesAreOff) > kFewestSortedRows;
 }
 
 bool TreeLowering::KeepsTop(const plan::Schema& schema, int64_t rows_wanted) const {
@@ -327,7 +325,7 @@ absl::StatusOr<Flow> TreeLowering::LowerLimit(const Node& node, const ColumnSet&
 namespace {
 
 /// The number of rows of a series, if known.
-double RowsOf(const lg::Series& series) {
+double RowsOfSeries(const lg::Series& series) {
   constexpr double kGuess = 1000;
   const bool known = plan::IsLiteral(series.first) && plan::IsLiteral(series.last) &&
                      plan::IsLiteral(series.step) && series.step.type.kind != TypeKind::kInterval;
@@ -355,7 +353,7 @@ absl::StatusOr<Flow> TreeLowering::LowerSeries(const Node& node, const ColumnSet
   NAM_ASSIGN_OR_RETURN(step.step, OverSlots(series.step, flow.layout));
   Layout layout = flow.layout;
   layout.push_back(series.result.ref);
-  const double rows = flow.rows() * RowsOf(series);
+  const double rows = flow.rows() * RowsOfSeries(series);
   NAM_RETURN_IF_ERROR(builder_.Append(std::move(step), std::move(layout), rows, flow));
   return flow;
 }
@@ -377,7 +375,7 @@ absl::StatusOr<__int128> OffsetOf(const lg::FrameBound& bound, const lg::Frame& 
   return offset;
 }
 
-plan::WindowFunction FunctionOf(lg::WindowFunction function) {
+plan::WindowFunction WindowFunctionOf(lg::WindowFunction function) {
   switch (function) {
     case lg::WindowFunction::kAggregate:
       return plan::WindowFunction::kAggregate;
@@ -453,7 +451,7 @@ absl::StatusOr<Flow> TreeLowering::LowerWindow(const Node& node, const ColumnSet
   for (size_t c = 0; c < window.calls.size(); ++c) {
     const lg::WindowCall& call = window.calls[c];
     plan::WindowCall& to = source.calls.emplace_back();
-    to.function = FunctionOf(call.function);
+    to.function = WindowFunctionOf(call.function);
     to.aggregate = call.aggregate.function;
     if (call.aggregate.filter.has_value() && to.aggregate == plan::AggregateFunction::kCountRows)
       to.aggregate = plan::AggregateFunction::kCount;

@@ -21,9 +21,7 @@ using plan::JoinAlgorithm;
 namespace {
 
 /// Servers read more rows faster than the session.
-constexpr double kFewRows = 10'000;
-/// No guess is assumed to be further off, where the session's memory is at stake.
-constexpr double kGuessesAreOff = 100;
+constexpr double kMostRowsOfSessionTable = 10'000;
 
 /// All columns, so that parts are even: no common property is needed.
 std::vector<uint32_t> KeysOfRows(const plan::Schema& rows) {
@@ -39,7 +37,7 @@ std::vector<uint32_t> KeysOfRows(const plan::Schema& rows) {
 bool TreeLowering::IsShared(const Flow& flow) const {
   if (!flow.on_servers() || options_.join == JoinAlgorithm::kPipelined || KeysOfRows(flow.schema()).empty())
     return false;
-  if (options_.join != JoinAlgorithm::kAuto || flow.rows() > kFewRows) return true;
+  if (options_.join != JoinAlgorithm::kAuto || flow.rows() > kMostRowsOfSessionTable) return true;
   const double most = std::min(RowsMost(flow, builder_.tables()), flow.rows() * kGuessesAreOff);
   return BytesOfRows(most, flow.schema()) > static_cast<double>(options_.top_bytes_max);
 }

@@ -12,8 +12,6 @@ namespace {
 
 namespace work_cost = plan::work_cost;
 
-constexpr double kPsPerMs = 1e9;
-
 /// Computing, by all the server's threads together, and moving.
 struct Cost {
   double ps = 0;
@@ -138,7 +136,7 @@ class PipelineCosts {
 };
 
 /// The share of the pipeline's rows that one server processes.
-double ShareOf(const plan::PhysicalPlan& plan, uint32_t number, int servers) {
+double ShareOfServer(const plan::PhysicalPlan& plan, uint32_t number, int servers) {
   const plan::Pipeline& pipeline = plan.pipelines[number];
   const auto* scan = std::get_if<plan::BlockScan>(&pipeline.source);
   const bool shared =
@@ -174,13 +172,13 @@ double RowsLeft(const plan::PhysicalPlan& plan, uint32_t number) {
 
 std::vector<std::optional<double>> OperatorCosts(const plan::PhysicalPlan& plan, uint32_t pipeline,
                                                  const TableRefs& tables, const Workers& workers) {
-  const double share = ShareOf(plan, pipeline, workers.servers);
+  const double share = ShareOfServer(plan, pipeline, workers.servers);
   std::vector<std::optional<double>> ms;
   for (const MaybeCost& cost : PipelineCosts(plan, pipeline, tables).Run()) {
     std::optional<double>& out = ms.emplace_back();
     if (!cost.has_value()) continue;
-    out = share *
-          std::max(cost->ps / std::max(workers.threads, 1) / kPsPerMs, cost->bytes / kCardBytesPerUs / 1e3);
+    out = share * std::max(cost->ps / std::max(workers.threads, 1) / work_cost::kPsPerMs,
+                           cost->bytes / kCardBytesPerUs / 1e3);
   }
   return ms;
 }

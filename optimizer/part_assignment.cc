@@ -13,16 +13,16 @@ using plan::SharedSide;
 
 /// A thread's fair share of the rows is so many pieces of cut parts: the last thread ends at most one of them
 /// after the others.
-constexpr uint64_t kPiecesOfAThread = 2;
+constexpr uint64_t kCutPiecesOfAThread = 2;
 /// Parts up to so many times the mean one are not worth reading a side twice.
 constexpr uint64_t kMeanParts = 2;
 /// Nor are those that exceed the fair share by up to one in so many of its rows, if there are about as many
 /// as threads.
-constexpr uint64_t kTolerance = 4;
+constexpr uint64_t kPartTolerance = 4;
 /// A thread claims up to so many neighbours of a list (execution/scan/piece_claims.cc).
 constexpr size_t kClaimedAtOnce = 8;
 /// Fewer rows of the shared side end before another task has built a table.
-constexpr uint64_t kPieceRowsMin = 1'024;
+constexpr uint64_t kSharedPieceRowsMin = 1'024;
 
 SharedSide SharedSideOf(const ClaimedParts& parts, const PartRows& rows) {
   return parts.join ? plan::SharedSideOf(*parts.join, rows.probed, rows.built) : SharedSide::kNone;
@@ -32,21 +32,21 @@ SharedSide SharedSideOf(const ClaimedParts& parts, const PartRows& rows) {
 struct Cut {
   Cut(uint64_t rows, uint64_t parts, uint64_t threads) {
     const uint64_t fair = rows / threads;
-    piece = std::max<uint64_t>(1, fair / kPiecesOfAThread);
-    most = std::max(piece, std::min(kMeanParts * (rows / parts), fair + fair / kTolerance));
+    piece = std::max<uint64_t>(1, fair / kCutPiecesOfAThread);
+    most = std::max(piece, std::min(kMeanParts * (rows / parts), fair + fair / kPartTolerance));
   }
   uint64_t most;   // rows of a part that stays whole
   uint64_t piece;  // about so many rows in each piece of the others
 };
 
 /// The number of pieces of a part.
-uint64_t PiecesOf(const ClaimedParts& parts, const PartRows& part, const Cut& cut) {
+uint64_t NumberOfPieces(const ClaimedParts& parts, const PartRows& part, const Cut& cut) {
   const SharedSide side = SharedSideOf(parts, part);
   if (side == SharedSide::kNone || part.all() <= cut.most) return 1;
   const uint64_t shared = side == SharedSide::kProbed ? part.probed : part.built;
   if (shared < part.all() - shared) return 1;
   return std::clamp<uint64_t>((part.all() + cut.piece - 1) / cut.piece, 1,
-                              std::max<uint64_t>(1, shared / kPieceRowsMin));
+                              std::max<uint64_t>(1, shared / kSharedPieceRowsMin));
 }
 
 /// Spreads `large` from the first place on, kClaimedAtOnce apart, if there are as many others.
@@ -82,7 +82,7 @@ std::vector<Piece> PiecesOfParts(const ClaimedParts& parts, uint64_t threads) {
   std::vector<Piece> pieces;
   for (uint32_t part = 0; part < parts.rows.size(); ++part) {
     if (parts.rows[part].all() == 0) continue;
-    const auto count = static_cast<uint32_t>(PiecesOf(parts, parts.rows[part], cut));
+    const auto count = static_cast<uint32_t>(NumberOfPieces(parts, parts.rows[part], cut));
     for (uint32_t number = 0; number < count; ++number) pieces.push_back({part, number, count});
   }
   return pieces;

@@ -26,7 +26,7 @@ Expr ColumnExpr(const StarQuery& query, ColumnRef ref) {
 }
 
 /// Numbers of different scales meet at the larger one.
-Expr AtScale(Expr e, uint8_t scale) {
+Expr CastToScale(Expr e, uint8_t scale) {
   if (!e.type.numeric() || e.type.scale == scale) return e;
   Expr cast;
   cast.op = Op::kCast;
@@ -88,8 +88,8 @@ class Planner {
     join.build_key = ColumnExpr(query_, step.build);
     join.probe_key = ColumnExpr(query_, step.probe);
     const uint8_t scale = std::max(join.build_key.type.scale, join.probe_key.type.scale);
-    join.build_key = AtScale(std::move(join.build_key), scale);
-    join.probe_key = AtScale(std::move(join.probe_key), scale);
+    join.build_key = CastToScale(std::move(join.build_key), scale);
+    join.probe_key = CastToScale(std::move(join.probe_key), scale);
     std::erase(edges_, step.edge);
     // Other equalities that are now decidable are checked after the probe.
     std::erase_if(edges_, [&](size_t edge) {

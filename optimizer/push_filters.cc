@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "optimizer/alternatives.h"
+#include "optimizer/join_sides.h"
 #include "plan/expression_tree.h"
 
 namespace nam::optimizer {
@@ -23,18 +24,11 @@ namespace {
 /// levels, they would fill memory.
 constexpr size_t kMostNodes = 256;
 
-bool IsOf(const Expr& condition, const std::vector<lg::Column>& columns) {
-  const std::vector<ColumnRef> names = plan::ColumnsOf(condition);
-  return !names.empty() && std::all_of(names.begin(), names.end(), [&](ColumnRef name) {
-    return lg::FindColumn(columns, name) != nullptr;
-  });
-}
-
 /// Takes the conditions on columns of the node alone.
 std::vector<Expr> TakeThoseOf(const lg::Node& node, std::vector<Expr>& conditions) {
   std::vector<Expr> taken, left;
   for (Expr& condition : conditions) {
-    const bool all = IsOf(condition, node.columns);
+    const bool all = IsConditionOn(node.columns, condition);
     (all ? taken : left).push_back(std::move(condition));
   }
   conditions = std::move(left);
@@ -59,11 +53,6 @@ std::vector<Expr> TakeBelow(std::vector<Expr>& conditions, const Below& below) {
   return taken;
 }
 
-/// Whether rows of the left input that fail a condition on it may be dropped before the join.
-bool FiltersLeft(JoinKind kind) {
-  return kind != JoinKind::kRight && kind != JoinKind::kFull;
-}
-
 /// The expressions below a node for its columns.
 using Meanings = std::map<ColumnRef, const Expr*>;
 
@@ -80,7 +69,7 @@ bool Replace(const Meanings& meanings, Expr& expr) {
 }
 
 /// The condition on the input; nullopt if it has no form there.
-std::optional<Expr> Below(const Meanings& meanings, const Expr& condition) {
+std::optional<Expr> ConditionBelow(const Meanings& meanings, const Expr& condition) {
   if (plan::IsConstant(condition)) return std::nullopt;
   Expr below = condition;
   if (!Replace(meanings, below)) return std::nullopt;
@@ -143,7 +132,7 @@ void PushIntoProject(lg::Node& node, std::vector<Expr>& conditions) {
     if (!MayFail(outputs[i])) meanings[node.columns[i].ref] = &outputs[i];
   }
   Push(node.inputs[0],
-       TakeBelow(conditions, [&](const Expr& condition) { return Below(meanings, condition); }));
+       TakeBelow(conditions, [&](const Expr& condition) { return ConditionBelow(meanings, condition); }));
 }
 
 void PushIntoUnion(lg::Node& node, std::vector<Expr>& conditions) {
@@ -161,7 +150,7 @@ void PushIntoUnion(lg::Node& node, std::vector<Expr>& conditions) {
   TakeBelow(conditions, [&](const Expr& condition) -> std::optional<Expr> {
     std::vector<Expr> of_inputs;
     for (const Meanings& to : meanings) {
-      std::optional<Expr> moved = Below(to, condition);
+      std::optional<Expr> moved = ConditionBelow(to, condition);
       if (!moved.has_value()) return std::nullopt;
       of_inputs.push_back(*std::move(moved));
     }
@@ -174,7 +163,7 @@ void PushIntoUnion(lg::Node& node, std::vector<Expr>& conditions) {
 /// Passes conditions on these columns through a node that leaves each row as it is.
 void PushPast(lg::Node& node, std::vector<Expr>& conditions, const std::vector<lg::Column>& columns) {
   Push(node.inputs[0], TakeBelow(conditions, [&](const Expr& condition) {
-         return IsOf(condition, columns) ? std::optional(condition) : std::nullopt;
+         return IsConditionOn(columns, condition) ? std::optional(condition) : std::nullopt;
        }));
 }
 

@@ -18,7 +18,7 @@ namespace {
 constexpr double kSmall = 0.5;
 
 /// Columns of the left input that the join compares.
-lg::ColumnSet KeysOf(const lg::Node& node) {
+lg::ColumnSet ComparedColumnsOf(const lg::Node& node) {
   lg::ColumnSet keys;
   for (const Expr& condition : node.As<lg::Join>()->conditions) {
     for (const plan::ColumnRef column : plan::ColumnsOf(condition)) {
@@ -35,7 +35,7 @@ struct Leaves {
 };
 
 /// False: something else is below.
-bool Collect(lg::NodePtr& node, const lg::ColumnSet& keys, Leaves& leaves) {
+bool CollectLeaves(lg::NodePtr& node, const lg::ColumnSet& keys, Leaves& leaves) {
   if (const std::optional<FilteredScan> scan = AsFilteredScan(*node); scan.has_value()) {
     if (scan->scan->table->has_record()) return false;
     leaves.most_rows = std::max(leaves.most_rows, scan->rows);
@@ -50,7 +50,7 @@ bool Collect(lg::NodePtr& node, const lg::ColumnSet& keys, Leaves& leaves) {
   const auto* join = node->As<lg::Join>();
   if (node->As<lg::Filter>() == nullptr && (join == nullptr || join->kind != JoinKind::kInner)) return false;
   return std::all_of(node->inputs.begin(), node->inputs.end(),
-                     [&](lg::NodePtr& input) { return Collect(input, keys, leaves); });
+                     [&](lg::NodePtr& input) { return CollectLeaves(input, keys, leaves); });
 }
 
 }  // namespace
@@ -61,10 +61,10 @@ lg::NodePtr WithSemiJoinFirst(const lg::Node& node, lg::NodePtr right) {
     return nullptr;
   // The inner joins may guard it.
   if (std::any_of(join.conditions.begin(), join.conditions.end(), MayFail)) return nullptr;
-  const lg::ColumnSet keys = KeysOf(node);
+  const lg::ColumnSet keys = ComparedColumnsOf(node);
   lg::NodePtr tree = lg::Clone(node.input(0));
   Leaves leaves;
-  if (keys.empty() || !Collect(tree, keys, leaves) || leaves.with_keys == nullptr) return nullptr;
+  if (keys.empty() || !CollectLeaves(tree, keys, leaves) || leaves.with_keys == nullptr) return nullptr;
   // A scan that is the whole left input is its largest, too.
   if (leaves.key_rows >= kSmall * leaves.most_rows) return nullptr;
   *leaves.with_keys =

@@ -242,6 +242,9 @@ class TreeLowering {
   uint32_t exchanges_ = 0;  // so far
 };
 
+/// No guess of a number of rows is assumed to be further off.
+inline constexpr double kGuessesAreOff = 100;
+
 /// An upper bound of a flow's rows, unless joins make more of them than estimated; for a join by parts,
 /// unless the estimate is further off than any is assumed to be.
 double RowsMost(const Flow& flow, const TableRefs& tables);
@@ -271,6 +274,8 @@ double EstimatedRows(const plan::logical::Node& node);
 
 /// 0A000 if the engine cannot compare values of the type as keys of groups and orders.
 absl::Status CheckKey(const Type& type);
+/// A node's columns in their order.
+Layout LayoutOf(const std::vector<plan::logical::Column>& columns);
 /// `expr` where the condition is true, otherwise NULL.
 plan::Expr Where(const plan::Expr& condition, plan::Expr expr);
 absl::Status NotSupported(const std::string& what);

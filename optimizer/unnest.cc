@@ -9,6 +9,7 @@
 
 #include "base/status_macros.h"
 #include "optimizer/alternatives.h"
+#include "optimizer/join_sides.h"
 #include "optimizer/unnest_domain.h"
 #include "plan/expression_tree.h"
 
@@ -46,11 +47,6 @@ using plan::logical::With;
 bool IsOneRow(const Node& node) {
   const auto* values = node.As<Values>();
   return values != nullptr && node.columns.empty() && values->rows.size() == 1;
-}
-
-/// Joins that keep each row of the left input at least once or drop it, without regard to its other columns.
-bool FiltersLeft(JoinKind kind) {
-  return kind != JoinKind::kRight && kind != JoinKind::kFull;
 }
 
 bool IsPlainDistinct(const Node& node) {

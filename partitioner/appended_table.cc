@@ -9,13 +9,13 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "catalog/chain_groups.h"
+#include "partitioner/column_statistics.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 
 namespace nam::partitioner {
 namespace {
 
-constexpr int kCommonMost = 32;
 /// A chain of few blocks, in a table's description.
 constexpr double kChainBytes = 32;
 /// Appended rows count as bringing new values to a column if this share of their values differ.

@@ -16,7 +16,6 @@ namespace {
 
 /// Size of the sample, spread over the table: it measures a share of 1 % with an error of a tenth.
 constexpr uint64_t kSampleRows = 30'000;
-constexpr size_t kCommonMost = 32;
 constexpr size_t kRanges = 64;
 /// Texts are cut to this length. They compare like whole ones, unless their first bytes are equal.
 constexpr size_t kTextBytes = 16;

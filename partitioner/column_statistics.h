@@ -9,6 +9,9 @@
 
 namespace nam::partitioner {
 
+/// The most common values that a description has.
+inline constexpr int kCommonMost = 32;
+
 /// Describes a column's values for planning:
 ///
 ///     distinct    number of distinct values: exact for texts and for numbers in a narrow range, otherwise a

@@ -55,6 +55,12 @@ uint32_t StoredBytesOf(const proto::Column& column) {
   return column.encoding().width() + column.encoding().average_text_bytes();
 }
 
+uint64_t StoredRowBytes(const proto::Table& table, std::span<const uint32_t> columns) {
+  uint64_t bytes = 0;
+  for (const uint32_t c : columns) bytes += StoredBytesOf(table.columns(static_cast<int>(c)));
+  return bytes;
+}
+
 storage::BlockLayout LayoutOf(const proto::Table& table, uint32_t number) {
   const proto::Chain& chain = table.partitions(static_cast<int>(number));
   const std::vector<uint32_t> text_bytes(chain.text_bytes().begin(), chain.text_bytes().end());

@@ -21,6 +21,8 @@ uint32_t GroupOfChain(const proto::Table& table, uint32_t chain);
 bool IsPlain(const proto::Table& table, uint32_t column);
 /// The bytes of a value in a block; for plain texts, on average.
 uint32_t StoredBytesOf(const proto::Column& column);
+/// … and of a row's values in these columns.
+uint64_t StoredRowBytes(const proto::Table& table, std::span<const uint32_t> columns);
 storage::StreamTable StreamTableOf(const proto::Table& table, std::span<const uint32_t> columns);
 storage::ChainStart ChainStartOf(const proto::Table& table, uint32_t number);
 storage::BlockLayout LayoutOf(const proto::Table& table, uint32_t number);

@@ -2,27 +2,21 @@
 
 #include <iterator>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "base/status_macros.h"
+#include "plan/plan_error.h"
 
 namespace nam::plan {
 namespace {
-
-using Function = AggregateFunction;
 
 constexpr Bounds kCounts{0, std::numeric_limits<int64_t>::max(), true};
 constexpr Bounds kWords{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), true};
 constexpr size_t kSumWords = 3, kProductWords = 5;
 constexpr size_t kSlotsOfReals = 3, kSlotsOfTwoReals = 6;
 
-absl::Status Bad(const char* what) {
-  return absl::InvalidArgumentError(std::string("not a plan: ") + what);
-}
-
 absl::Status Ok(bool right, const char* otherwise) {
-  return right ? absl::OkStatus() : Bad(otherwise);
+  return right ? absl::OkStatus() : BadPlan(otherwise);
 }
 
 bool IsDecimal(const Type& type) {
@@ -36,61 +30,61 @@ absl::Status CheckPair(const Type& a, const Type& b, const Type& to) {
             "a function of pairs of no numbers, or that is no double");
 }
 
-size_t Products(Function function) {
+size_t Products(AggregateFunction function) {
   return ArgumentsOf(function) == 2 ? 3 : 1;
 }
 
 }  // namespace
 
-size_t ArgumentsOf(Function function) {
+size_t ArgumentsOf(AggregateFunction function) {
   switch (function) {
-    case Function::kCountRows:
+    case AggregateFunction::kCountRows:
       return 0;
-    case Function::kCovarPop:
-    case Function::kCovarSamp:
-    case Function::kCorr:
-    case Function::kStringAggregate:
-    case Function::kRegrAvgX:
-    case Function::kRegrAvgY:
-    case Function::kRegrSxx:
-    case Function::kRegrSyy:
-    case Function::kRegrSxy:
-    case Function::kRegrSlope:
-    case Function::kRegrIntercept:
-    case Function::kRegrR2:
+    case AggregateFunction::kCovarPop:
+    case AggregateFunction::kCovarSamp:
+    case AggregateFunction::kCorr:
+    case AggregateFunction::kStringAggregate:
+    case AggregateFunction::kRegrAvgX:
+    case AggregateFunction::kRegrAvgY:
+    case AggregateFunction::kRegrSxx:
+    case AggregateFunction::kRegrSyy:
+    case AggregateFunction::kRegrSxy:
+    case AggregateFunction::kRegrSlope:
+    case AggregateFunction::kRegrIntercept:
+    case AggregateFunction::kRegrR2:
       return 2;
     default:
       return 1;
   }
 }
 
-bool HasMoments(Function function) {
+bool HasMoments(AggregateFunction function) {
   switch (function) {
-    case Function::kVarPop:
-    case Function::kVarSamp:
-    case Function::kStddevPop:
-    case Function::kStddevSamp:
+    case AggregateFunction::kVarPop:
+    case AggregateFunction::kVarSamp:
+    case AggregateFunction::kStddevPop:
+    case AggregateFunction::kStddevSamp:
       return true;
     default:
-      return ArgumentsOf(function) == 2 && function != Function::kStringAggregate;
+      return ArgumentsOf(function) == 2 && function != AggregateFunction::kStringAggregate;
   }
 }
 
-bool IgnoresRepeats(Function function) {
+bool IgnoresRepeats(AggregateFunction function) {
   switch (function) {
-    case Function::kMin:
-    case Function::kMax:
-    case Function::kBoolAnd:
-    case Function::kBoolOr:
-    case Function::kBitAnd:
-    case Function::kBitOr:
+    case AggregateFunction::kMin:
+    case AggregateFunction::kMax:
+    case AggregateFunction::kBoolAnd:
+    case AggregateFunction::kBoolOr:
+    case AggregateFunction::kBitAnd:
+    case AggregateFunction::kBitOr:
       return true;
     default:
       return false;
   }
 }
 
-const char* NameOf(Function function) {
+const char* NameOf(AggregateFunction function) {
   static constexpr const char* kNames[] = {
       "count(*)",    "count",          "sum",        "min",      "max",
       "avg",         "count distinct", "var_pop",    "var_samp", "stddev_pop",
@@ -103,57 +97,58 @@ const char* NameOf(Function function) {
 }
 
 bool IsDistinct(const Aggregate& aggregate) {
-  return aggregate.distinct || aggregate.function == Function::kCountDistinct;
+  return aggregate.distinct || aggregate.function == AggregateFunction::kCountDistinct;
 }
 
-absl::Status CheckCall(Function function, std::span<const Type> arguments, const Type& to) {
-  if (arguments.size() != ArgumentsOf(function)) return Bad("an aggregate of another number of arguments");
+absl::Status CheckCall(AggregateFunction function, std::span<const Type> arguments, const Type& to) {
+  if (arguments.size() != ArgumentsOf(function))
+    return BadPlan("an aggregate of another number of arguments");
   const Type from = arguments.empty() ? Type::Null() : arguments[0];
   switch (function) {
-    case Function::kCountRows:
-    case Function::kCount:
-    case Function::kCountDistinct:
+    case AggregateFunction::kCountRows:
+    case AggregateFunction::kCount:
+    case AggregateFunction::kCountDistinct:
       return Ok(to == Type::Integer(), "a count that is no integer");
-    case Function::kMin:
-    case Function::kMax:
+    case AggregateFunction::kMin:
+    case AggregateFunction::kMax:
       return Ok(to == from && to.kind != TypeKind::kBool, "min or max of another type");
-    case Function::kSum:
+    case AggregateFunction::kSum:
       return Ok(to == from && (to.numeric() || to.real()), "a sum of no numbers, or of another type");
-    case Function::kAverage:
+    case AggregateFunction::kAverage:
       if (from.real()) return Ok(to == Type::Double(), "an average of floating point of another type");
       return Ok(from.numeric() && IsDecimal(to) && to.scale == from.scale + 6,
                 "an average of no numbers, or of another scale");
-    case Function::kVarPop:
-    case Function::kVarSamp:
-    case Function::kStddevPop:
-    case Function::kStddevSamp:
+    case AggregateFunction::kVarPop:
+    case AggregateFunction::kVarSamp:
+    case AggregateFunction::kStddevPop:
+    case AggregateFunction::kStddevSamp:
       if (from == Type::Double()) return Ok(to == from, "a variance of floating point of another type");
       return Ok(from.numeric() && IsDecimal(to), "a variance of no numbers, or that is no decimal");
-    case Function::kCovarPop:
-    case Function::kCovarSamp:
-    case Function::kCorr:
-    case Function::kRegrAvgX:
-    case Function::kRegrAvgY:
-    case Function::kRegrSxx:
-    case Function::kRegrSyy:
-    case Function::kRegrSxy:
-    case Function::kRegrSlope:
-    case Function::kRegrIntercept:
-    case Function::kRegrR2:
+    case AggregateFunction::kCovarPop:
+    case AggregateFunction::kCovarSamp:
+    case AggregateFunction::kCorr:
+    case AggregateFunction::kRegrAvgX:
+    case AggregateFunction::kRegrAvgY:
+    case AggregateFunction::kRegrSxx:
+    case AggregateFunction::kRegrSyy:
+    case AggregateFunction::kRegrSxy:
+    case AggregateFunction::kRegrSlope:
+    case AggregateFunction::kRegrIntercept:
+    case AggregateFunction::kRegrR2:
       return CheckPair(from, arguments[1], to);
-    case Function::kBoolAnd:
-    case Function::kBoolOr:
+    case AggregateFunction::kBoolAnd:
+    case AggregateFunction::kBoolOr:
       return Ok(from == Type::Bool() && to == from, "bool_and or bool_or of something else");
-    case Function::kBitAnd:
-    case Function::kBitOr:
-    case Function::kBitXor:
+    case AggregateFunction::kBitAnd:
+    case AggregateFunction::kBitOr:
+    case AggregateFunction::kBitXor:
       return Ok(from.kind == TypeKind::kInteger && to == from, "an aggregate of bits of something else");
-    case Function::kStringAggregate:
+    case AggregateFunction::kStringAggregate:
       return Ok(from.kind == TypeKind::kString && arguments[1].kind == TypeKind::kString &&
                     to.kind == TypeKind::kString,
                 "string_agg of something else than text");
   }
-  return Bad("an unknown aggregate");
+  return BadPlan("an unknown aggregate");
 }
 
 absl::Status CheckAggregate(const Aggregate& aggregate) {
@@ -165,38 +160,39 @@ absl::Status CheckAggregate(const Aggregate& aggregate) {
     if (i < count) {
       types.push_back(exprs[i]->type);
     } else if (!exprs[i]->children.empty() || exprs[i]->op != Op::kLiteral) {
-      return Bad("an aggregate of something that it does not take");
+      return BadPlan("an aggregate of something that it does not take");
     }
   }
   NAM_RETURN_IF_ERROR(CheckCall(aggregate.function, types, aggregate.type));
-  if (aggregate.function == Function::kStringAggregate) return Bad("string_agg without an order");
+  if (aggregate.function == AggregateFunction::kStringAggregate)
+    return BadPlan("string_agg without an order");
   if (!aggregate.distinct) return absl::OkStatus();
   switch (aggregate.function) {
-    case Function::kSum:
-    case Function::kAverage:
-    case Function::kVarPop:
-    case Function::kVarSamp:
-    case Function::kStddevPop:
-    case Function::kStddevSamp:
-    case Function::kBitXor:
+    case AggregateFunction::kSum:
+    case AggregateFunction::kAverage:
+    case AggregateFunction::kVarPop:
+    case AggregateFunction::kVarSamp:
+    case AggregateFunction::kStddevPop:
+    case AggregateFunction::kStddevSamp:
+    case AggregateFunction::kBitXor:
       return absl::OkStatus();
     default:
-      return Bad("an aggregate of distinct values that does not know them");
+      return BadPlan("an aggregate of distinct values that does not know them");
   }
 }
 
-Slot AggregateResult(Function function, const Type& type, std::span<const Slot> arguments) {
+Slot AggregateResult(AggregateFunction function, const Type& type, std::span<const Slot> arguments) {
   switch (function) {
-    case Function::kCountRows:
-    case Function::kCount:
-    case Function::kCountDistinct:
+    case AggregateFunction::kCountRows:
+    case AggregateFunction::kCount:
+    case AggregateFunction::kCountDistinct:
       return {type, false, kCounts};
-    case Function::kMin:
-    case Function::kMax:
+    case AggregateFunction::kMin:
+    case AggregateFunction::kMax:
       return {type, true, arguments[0].bounds};
-    case Function::kBitAnd:
-    case Function::kBitOr:
-    case Function::kBitXor:
+    case AggregateFunction::kBitAnd:
+    case AggregateFunction::kBitOr:
+    case AggregateFunction::kBitXor:
       return {type, true, kWords};
     default:
       return {type, true, {}};
@@ -210,7 +206,9 @@ size_t StateSlotsOf(const Aggregate& aggregate) {
     if (aggregate.argument.type.real()) return two ? kSlotsOfTwoReals : kSlotsOfReals;
     return 1 + kSumWords * ArgumentsOf(aggregate.function) + kProductWords * Products(aggregate.function);
   }
-  return aggregate.function == Function::kAverage ? 3 : aggregate.function == Function::kSum ? 2 : 1;
+  return aggregate.function == AggregateFunction::kAverage ? 3
+         : aggregate.function == AggregateFunction::kSum   ? 2
+                                                           : 1;
 }
 
 Schema StatesOf(std::span<const Slot> keys, std::span<const Aggregate> aggregates,
@@ -218,32 +216,32 @@ Schema StatesOf(std::span<const Slot> keys, std::span<const Aggregate> aggregate
   Schema out(keys.begin(), keys.end());
   const Slot count{Type::Integer(), false, kCounts};
   for (size_t a = 0; a < aggregates.size(); ++a) {
-    const Function function = aggregates[a].function;
+    const AggregateFunction function = aggregates[a].function;
     if (IsDistinct(aggregates[a])) continue;
     // Floating point has no bounds: its words are the sum and its rounding error.
     const Slot word{arguments[a].type, false, arguments[a].type.real() ? Bounds{} : kWords};
     switch (function) {
-      case Function::kCountRows:
-      case Function::kCount:
+      case AggregateFunction::kCountRows:
+      case AggregateFunction::kCount:
         out.push_back(count);
         break;
-      case Function::kSum:
-      case Function::kAverage:
+      case AggregateFunction::kSum:
+      case AggregateFunction::kAverage:
         out.push_back({word.type, true, word.bounds});
         out.push_back(word);
-        if (function == Function::kAverage) out.push_back(count);
+        if (function == AggregateFunction::kAverage) out.push_back(count);
         break;
-      case Function::kMin:
-      case Function::kMax:
+      case AggregateFunction::kMin:
+      case AggregateFunction::kMax:
         out.push_back({arguments[a].type, true, arguments[a].bounds});
         break;
-      case Function::kBoolAnd:
-      case Function::kBoolOr:
+      case AggregateFunction::kBoolAnd:
+      case AggregateFunction::kBoolOr:
         out.push_back({Type::Bool(), true, {}});
         break;
-      case Function::kBitAnd:
-      case Function::kBitOr:
-      case Function::kBitXor:
+      case AggregateFunction::kBitAnd:
+      case AggregateFunction::kBitOr:
+      case AggregateFunction::kBitXor:
         out.push_back({arguments[a].type, true, kWords});
         break;
       default:

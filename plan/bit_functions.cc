@@ -8,8 +8,6 @@
 namespace nam::plan {
 namespace {
 
-using F = Function;
-
 /// For 64-bit numbers; the result may be one too large for them.
 __int128 DivisorOf(int64_t a, int64_t b) {
   __int128 x = a < 0 ? -__int128{a} : a, y = b < 0 ? -__int128{b} : b;

@@ -17,8 +17,6 @@
 namespace nam::plan {
 namespace {
 
-using F = Function;
-
 absl::Status TooLong(int position) {
   return UserError(sqlstate::kLimitExceeded, "requested length too large", position,
                    "a function makes values of up to 16 MiB");
@@ -35,7 +33,7 @@ absl::StatusOr<std::string_view> PartOf(const Expr& call, std::span<const Value>
 }
 
 /// overlay: `a[1]` replaces some bytes, as many as it has itself if the call does not say.
-absl::StatusOr<std::string> Overlaid(const Expr& call, std::span<const Value> a) {
+absl::StatusOr<std::string> OverlaidBytes(const Expr& call, std::span<const Value> a) {
   const std::string& bytes = a[0].text;
   if (a[2].number <= 0)
     return UserError(sqlstate::kBadSubstring, "negative substring length not allowed", call.position);
@@ -84,7 +82,7 @@ absl::StatusOr<Value> Encode(const Expr& call, std::span<const Value> a) {
                                                        : Base64OfBytes(a[0].text));
 }
 
-absl::StatusOr<Value> Decode(const Expr& call, std::span<const Value> a) {
+absl::StatusOr<Value> DecodeBytes(const Expr& call, std::span<const Value> a) {
   NAM_ASSIGN_OR_RETURN(const Encoding encoding, EncodingOf(call, a[1].text));
   absl::StatusOr<std::string> bytes = encoding == Encoding::kHex      ? BytesOfHex(a[0].text)
                                       : encoding == Encoding::kEscape ? BytesOfEscaped(a[0].text)
@@ -148,9 +146,6 @@ absl::StatusOr<Value> ByteOrBit(const Expr& call, std::span<const Value> a) {
   return out;
 }
 
-Value NumberOf(size_t n) {
-  return Value::Integer(static_cast<int64_t>(n));
-}
 Value BytesOf(std::string_view bytes) {
   return BytesValue(std::string(bytes));
 }
@@ -165,23 +160,23 @@ absl::StatusOr<Value> ApplyToBytes(const Expr& call, std::span<const Value> a) {
       return BytesOf(bytes + a[1].text);
     case F::kLength:
     case F::kOctetLength:
-      return NumberOf(bytes.size());
+      return UnsignedValue(bytes.size());
     case F::kBitLength:
-      return NumberOf(8 * bytes.size());
+      return UnsignedValue(8 * bytes.size());
     case F::kSubstring: {
       const absl::StatusOr<std::string_view> part = PartOf(call, a);
       if (!part.ok()) return part.status();
       return BytesOf(*part);
     }
     case F::kOverlay: {
-      absl::StatusOr<std::string> overlaid = Overlaid(call, a);
+      absl::StatusOr<std::string> overlaid = OverlaidBytes(call, a);
       if (!overlaid.ok()) return overlaid.status();
       if (overlaid->size() > kLongestResultBytes) return TooLong(call.position);
       return BytesValue(*std::move(overlaid));
     }
     case F::kPosition: {
       const size_t found = bytes.find(a[1].text);
-      return NumberOf(found == std::string::npos ? 0 : found + 1);
+      return UnsignedValue(found == std::string::npos ? 0 : found + 1);
     }
     case F::kTrim:
       return BytesOf(Trimmed(bytes, a[1].text, true, true));
@@ -202,7 +197,7 @@ absl::StatusOr<Value> ApplyToBytes(const Expr& call, std::span<const Value> a) {
     case F::kEncode:
       return Encode(call, a);
     case F::kDecode:
-      return Decode(call, a);
+      return DecodeBytes(call, a);
     case F::kConvertFrom:
       return FromUtf8(call, a);
     case F::kConvertTo:

@@ -15,6 +15,7 @@
 #include "base/utf8.h"
 #include "plan/function_families.h"
 #include "types/bytes.h"
+#include "types/characters.h"
 #include "types/date.h"
 #include "types/date_text.h"
 #include "types/decimal.h"
@@ -203,9 +204,6 @@ absl::StatusOr<Value> ToReal(const Expr& e, const Value& from) {
                    overflow ? "value out of range: overflow" : "value out of range: underflow", e.position);
 }
 
-int64_t DayOf(int64_t us) {
-  return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
-}
 int64_t OfDay(int64_t us) {
   return us - DayOf(us) * kMicrosecondsPerDay;
 }

@@ -5,20 +5,16 @@
 #include <variant>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "plan/flow.h"
+#include "plan/plan_error.h"
 #include "plan/slot_of.h"
 
 namespace nam::plan {
 
-absl::Status Bad(const char* what) {
-  return absl::InvalidArgumentError(absl::StrCat("not a plan: ", what));
-}
-
 absl::Status CheckSlots(std::span<const uint32_t> slots, const Schema& input) {
   for (const uint32_t slot : slots) {
-    if (slot >= input.size()) return Bad("a slot that is not there");
+    if (slot >= input.size()) return BadPlan("a slot that is not there");
   }
   return absl::OkStatus();
 }
@@ -40,15 +36,15 @@ class GraphChecker {
     for (uint32_t s = 0; s < plan_.stages.size(); ++s) {
       const Stage& stage = plan_.stages[s];
       if (stage.claimed >= plan_.pipelines.size() || plan_.pipelines[stage.claimed].stage != s)
-        return Bad("a stage that claims another one's pieces");
+        return BadPlan("a stage that claims another one's pieces");
       if (stage.site == Stage::Site::kSession &&
           (s + 1 != plan_.stages.size() || stage.claimed + 1 != plan_.pipelines.size()))
-        return Bad("a result that is not the last stage's last pipeline");
+        return BadPlan("a result that is not the last stage's last pipeline");
       NAM_RETURN_IF_ERROR(CheckParts(s));
       const Distribution& d = stage.result;
       const bool partitioned = d.kind == Distribution::Kind::kPartitioned;
       if (partitioned != (d.parts > 0) || partitioned == d.columns.empty() || d.parts > kMostParts)
-        return Bad("a distribution without its parts");
+        return BadPlan("a distribution without its parts");
       NAM_ASSIGN_OR_RETURN(const Schema left, SinkOutput(plan_.pipelines[stage.claimed]));
       NAM_RETURN_IF_ERROR(CheckSlots(d.columns, left));
     }
@@ -71,7 +67,7 @@ class GraphChecker {
       const bool builds = parts != nullptr && !parts->merge.has_value() && p != stage.claimed &&
                           std::holds_alternative<BuildSink>(pipeline.sink);
       if ((p != stage.claimed && !builds) || stage.site != Stage::Site::kServers)
-        return Bad("parts of a pipeline that servers do not claim");
+        return BadPlan("parts of a pipeline that servers do not claim");
     }
     return absl::OkStatus();
   }
@@ -81,10 +77,10 @@ class GraphChecker {
     const bool servers = stage.site == Stage::Site::kServers;
     const auto* result = std::get_if<ResultSink>(&pipeline.sink);
     if (result != nullptr && result->runs != Runs::kNever && !(servers && stage.claimed == number))
-      return Bad("runs of a pipeline that servers do not claim");
+      return BadPlan("runs of a pipeline that servers do not claim");
     const auto* sort = std::get_if<SortSink>(&pipeline.sink);
     if (sort != nullptr && sort->runs != Runs::kNever && servers)
-      return Bad("runs that the session does not merge");
+      return BadPlan("runs that the session does not merge");
     return absl::OkStatus();
   }
 
@@ -94,13 +90,13 @@ class GraphChecker {
     const auto* scan = std::get_if<BlockScan>(&build.source);
     if (scan == nullptr || scan->co_partitioned_key < 0) return absl::OkStatus();
     const auto* sink = std::get_if<BuildSink>(&build.sink);
-    if (sink == nullptr || sink->keys.size() != 1) return Bad("a partition match that is no build side");
+    if (sink == nullptr || sink->keys.size() != 1) return BadPlan("a partition match that is no build side");
     const std::optional<uint32_t> built = BareSlot(sink->keys[0]);
     if (!built || !SourceSlotOf(build, build.steps.size(), *built))
-      return Bad("a partition match by a key that is computed");
+      return BadPlan("a partition match by a key that is computed");
     const uint32_t own = static_cast<uint32_t>(&build - plan_.pipelines.data());
     const uint32_t claimed = plan_.stages[build.stage].claimed;
-    if (own == claimed) return Bad("a partition match of the claimed table with itself");
+    if (own == claimed) return BadPlan("a partition match of the claimed table with itself");
     for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) {
       const Pipeline& pipeline = plan_.pipelines[p];
       for (size_t s = 0; s < pipeline.steps.size(); ++s) {
@@ -111,7 +107,7 @@ class GraphChecker {
         const std::optional<uint32_t> slot = BareSlot(probe->keys[0]);
         if (whole || p != claimed || !std::holds_alternative<BlockScan>(pipeline.source) || !slot ||
             !SourceSlotOf(pipeline, s, *slot)) {
-          return Bad("a partition match of something else than the claimed table's rows");
+          return BadPlan("a partition match of something else than the claimed table's rows");
         }
       }
     }
@@ -124,12 +120,13 @@ class GraphChecker {
     for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) {
       const auto* receive = std::get_if<ExchangeReceive>(&plan_.pipelines[p].source);
       if (receive == nullptr) continue;
-      if (!received.insert(receive->exchange).second) return Bad("an exchange with two receivers");
+      if (!received.insert(receive->exchange).second) return BadPlan("an exchange with two receivers");
       NAM_RETURN_IF_ERROR(CheckNoWait(p, receive->exchange));
     }
     for (const Pipeline& pipeline : plan_.pipelines) {
       const auto* send = std::get_if<ExchangeSend>(&pipeline.sink);
-      if (send != nullptr && !received.contains(send->exchange)) return Bad("an exchange without a receiver");
+      if (send != nullptr && !received.contains(send->exchange))
+        return BadPlan("an exchange without a receiver");
     }
     for (uint32_t s = 0; s < plan_.stages.size(); ++s) NAM_RETURN_IF_ERROR(CheckTurns(s));
     return absl::OkStatus();
@@ -152,17 +149,17 @@ class GraphChecker {
       if (send != nullptr) {
         sent.push_back(send->exchange);
         scans += receive == nullptr;
-        if (scans > 1) return Bad("two tables that are sent at the same time");
+        if (scans > 1) return BadPlan("two tables that are sent at the same time");
       } else if (receive != nullptr) {
-        if (!sent.empty()) return Bad("a receiver that runs before rows that are sent have one");
+        if (!sent.empty()) return BadPlan("a receiver that runs before rows that are sent have one");
         scans = 0;
       }
     }
     if (!exchanges) return absl::OkStatus();
-    if (stage.site != Stage::Site::kServers) return Bad("an exchange in the session");
+    if (stage.site != Stage::Site::kServers) return BadPlan("an exchange in the session");
     return std::holds_alternative<ExchangeReceive>(plan_.pipelines[stage.claimed].source)
                ? absl::OkStatus()
-               : Bad("a stage with exchanges whose result is not of what is received");
+               : BadPlan("a stage with exchanges whose result is not of what is received");
   }
 
   absl::Status CheckNoWait(uint32_t receiver, uint32_t exchange) const {
@@ -174,7 +171,8 @@ class GraphChecker {
       if (seen[p]) continue;
       seen[p] = true;
       const auto* send = std::get_if<ExchangeSend>(&plan_.pipelines[p].sink);
-      if (send != nullptr && send->exchange == exchange) return Bad("a receiver that waits for its sender");
+      if (send != nullptr && send->exchange == exchange)
+        return BadPlan("a receiver that waits for its sender");
       open.insert(open.end(), plan_.pipelines[p].after.begin(), plan_.pipelines[p].after.end());
     }
     return absl::OkStatus();

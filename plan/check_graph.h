@@ -12,8 +12,6 @@ namespace nam::plan {
 /// The maximum number of parts. A server keeps a list of pages for each.
 inline constexpr uint32_t kMostParts = 1 << 16;
 
-/// Returns INVALID_ARGUMENT with the message `what`.
-absl::Status Bad(const char* what);
 absl::Status CheckSlots(std::span<const uint32_t> slots, const Schema& input);
 
 /// Checks the relations of pipelines whose operators passed: stages, parts, partition matches and exchanges.

@@ -8,14 +8,11 @@
 #include "plan/aggregate_slots.h"
 #include "plan/check.h"
 #include "plan/expression_codec.h"
+#include "plan/plan_error.h"
 #include "types/wire.h"
 
 namespace nam::plan {
 namespace {
-
-absl::Status Bad(const char* what) {
-  return absl::InvalidArgumentError(std::string("not a plan: ") + what);
-}
 
 // ─── To messages
 
@@ -259,7 +256,7 @@ absl::Status Decode(const Messages& from, std::vector<Expr>& to) {
 /// The enum's value of a number, if there is one up to `last`.
 template <typename Enum>
 absl::Status Decode(uint32_t from, Enum last, Enum& to) {
-  if (from > static_cast<uint32_t>(last)) return Bad("a number that names nothing");
+  if (from > static_cast<uint32_t>(last)) return BadPlan("a number that names nothing");
   to = static_cast<Enum>(from);
   return absl::OkStatus();
 }
@@ -383,7 +380,7 @@ absl::Status Decode(const proto::SourceNode& from, SourceNode& to) {
     case proto::SourceNode::NODE_NOT_SET:
       break;
   }
-  return Bad("a pipeline without a source");
+  return BadPlan("a pipeline without a source");
 }
 
 absl::Status Decode(const proto::StepNode& from, StepNode& to) {
@@ -418,11 +415,11 @@ absl::Status Decode(const proto::StepNode& from, StepNode& to) {
     case proto::StepNode::NODE_NOT_SET:
       break;
   }
-  return Bad("a step that does nothing");
+  return BadPlan("a step that does nothing");
 }
 
 template <typename Orders>
-std::vector<Order> OrderOf(const Orders& from) {
+std::vector<Order> OrdersOf(const Orders& from) {
   std::vector<Order> out;
   for (const proto::SlotOrder& by : from) out.push_back({by.slot(), by.descending(), by.nulls_first()});
   return out;
@@ -436,7 +433,7 @@ absl::Status Decode(const proto::SinkNode& from, SinkNode& to) {
       return Decode(from.aggregate(), to.emplace<AggregateSink>());
     case proto::SinkNode::kResult: {
       ResultSink& result = to.emplace<ResultSink>();
-      result.order = OrderOf(from.result().order());
+      result.order = OrdersOf(from.result().order());
       result.limit = from.result().limit();
       return Decode(from.result().runs(), Runs::kAlways, result.runs);
     }
@@ -454,7 +451,7 @@ absl::Status Decode(const proto::SinkNode& from, SinkNode& to) {
       return absl::OkStatus();
     case proto::SinkNode::kSort: {
       SortSink& sort = to.emplace<SortSink>();
-      sort.order = OrderOf(from.sort().order());
+      sort.order = OrdersOf(from.sort().order());
       sort.limit = from.sort().limit();
       sort.offset = from.sort().offset();
       return Decode(from.sort().runs(), Runs::kAlways, sort.runs);
@@ -465,7 +462,7 @@ absl::Status Decode(const proto::SinkNode& from, SinkNode& to) {
     case proto::SinkNode::NODE_NOT_SET:
       break;
   }
-  return Bad("a pipeline without a sink");
+  return BadPlan("a pipeline without a sink");
 }
 
 absl::Status Decode(const proto::Pipeline& from, Pipeline& to) {

@@ -69,7 +69,7 @@ int CompareOperands(const Expr& e, const Value& a, const Value& b) {
 }
 
 /// LIKE sees the blanks of a char(n).
-std::string Padded(std::string text, const Type& type) {
+std::string PaddedToType(std::string text, const Type& type) {
   const size_t characters = CountCharacters(text);
   if (characters < type.length) text.append(type.length - characters, ' ');
   return text;
@@ -138,7 +138,7 @@ class Evaluator {
       case Op::kCast:
         return Cast(e, std::move(a));
       case Op::kLike:
-        if (IsChar(e.children[0].type)) a.text = Padded(std::move(a.text), e.children[0].type);
+        if (IsChar(e.children[0].type)) a.text = PaddedToType(std::move(a.text), e.children[0].type);
         return Value::Bool(MatchesLike(a.text, e.literal.text));
       case Op::kExtractYear:
         return Value::Integer(CivilFromDays(static_cast<int64_t>(a.number)).year);

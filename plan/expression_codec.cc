@@ -8,15 +8,12 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "plan/function.h"
+#include "plan/plan_error.h"
 #include "plan/post_order.h"
 #include "types/wire.h"
 
 namespace nam::plan {
 namespace {
-
-absl::Status Bad(const char* what) {
-  return absl::InvalidArgumentError(std::string("not a plan: ") + what);
-}
 
 bool HasLiteral(Op op) {
   return op == Op::kLiteral || op == Op::kLike;
@@ -36,20 +33,20 @@ proto::ExpressionNode NodeOf(const Expr& e) {
 
 /// Without its children.
 absl::StatusOr<Expr> ExprOf(const proto::ExpressionNode& node) {
-  if (node.op() > static_cast<uint32_t>(Op::kFunction)) return Bad("an unknown operator");
+  if (node.op() > static_cast<uint32_t>(Op::kFunction)) return BadPlan("an unknown operator");
   Expr e;
   e.op = static_cast<Op>(node.op());
   NAM_ASSIGN_OR_RETURN(e.type, TypeOf(node.type()));
   if (e.op == Op::kColumn) {
-    if (node.slot() > INT32_MAX) return Bad("a slot that is not there");
+    if (node.slot() > INT32_MAX) return BadPlan("a slot that is not there");
     e.column = {0, static_cast<int>(node.slot())};
   }
   if (e.op == Op::kCast && node.bytes() > 0) {
-    if (node.bytes() > kMaxDecimalDigits) return Bad("a cast to a number of no known width");
+    if (node.bytes() > kMaxDecimalDigits) return BadPlan("a cast to a number of no known width");
     e.index = static_cast<int>(node.bytes());
   }
   if (e.op == Op::kFunction) {
-    if (node.function() > static_cast<uint32_t>(kLastFunction)) return Bad("an unknown function");
+    if (node.function() > static_cast<uint32_t>(kLastFunction)) return BadPlan("an unknown function");
     e.index = static_cast<int>(node.function());
   }
   if (HasLiteral(e.op)) {
@@ -88,7 +85,7 @@ absl::StatusOr<Expr> FromProto(const proto::Expression& expression) {
   };
   std::vector<Tree> done;  // subtrees without a parent yet
   for (const proto::ExpressionNode& node : expression.nodes()) {
-    if (node.children() > done.size()) return Bad("an operator without its operands");
+    if (node.children() > done.size()) return BadPlan("an operator without its operands");
     NAM_ASSIGN_OR_RETURN(Expr e, ExprOf(node));
     const auto first = done.end() - static_cast<ptrdiff_t>(node.children());
     size_t levels = 0;
@@ -101,7 +98,7 @@ absl::StatusOr<Expr> FromProto(const proto::Expression& expression) {
     done.erase(first, done.end());
     done.push_back({std::move(e), levels + 1});
   }
-  if (done.size() != 1) return Bad("an expression that is no tree");
+  if (done.size() != 1) return BadPlan("an expression that is no tree");
   return std::move(done[0].expr);
 }
 

@@ -88,9 +88,9 @@ bool IsPlainText(const Expr& e) {
   return IsLiteral(e) && e.type.kind == TypeKind::kString && !IsChar(e.type);
 }
 
-class Printer {
+class ExpressionPrinter {
  public:
-  explicit Printer(const std::function<std::string(const Expr&)>& name) : name_(name) {}
+  explicit ExpressionPrinter(const std::function<std::string(const Expr&)>& name) : name_(name) {}
 
   /// In parentheses if it binds no tighter than `above`.
   std::string Print(const Expr& expr, int above = 0) const {
@@ -271,7 +271,7 @@ class Printer {
 }  // namespace
 
 std::string ToString(const Expr& expr, const std::function<std::string(const Expr&)>& name) {
-  return Printer(name).Print(expr);
+  return ExpressionPrinter(name).Print(expr);
 }
 
 }  // namespace nam::plan

@@ -46,6 +46,11 @@ size_t CountNodes(const Expr& expr) {
   return nodes;
 }
 
+void ForgetPositions(Expr& expr) {
+  expr.position = -1;
+  for (Expr& child : expr.children) ForgetPositions(child);
+}
+
 Expr MakeLiteral(Value value, int position) {
   Expr expr;
   expr.type = value.type;

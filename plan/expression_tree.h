@@ -21,6 +21,9 @@ bool EquatesTables(const Expr& expr);
 
 size_t CountNodes(const Expr& expr);
 
+/// For an expression whose text is not in the statement.
+void ForgetPositions(Expr& expr);
+
 Expr MakeLiteral(Value value, int position);
 Expr MakeNode(Op op, Type type, int position, std::vector<Expr> children);
 

@@ -1,18 +1,14 @@
 #include "plan/flow.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "base/status_macros.h"
+#include "plan/plan_error.h"
 #include "plan/slot_of.h"
 
 namespace nam::plan {
 namespace {
-
-absl::Status Bad(const char* what) {
-  return absl::InvalidArgumentError(std::string("not a plan: ") + what);
-}
 
 /// The slots of an aggregation's keys or arguments over rows.
 absl::StatusOr<Schema> SlotsOf(std::span<const Expr> exprs, const Schema& input) {
@@ -27,8 +23,8 @@ absl::StatusOr<Schema> SlotsOf(std::span<const Expr> exprs, const Schema& input)
 /// slots[which[…]]; `which` ascends.
 absl::Status Pick(const Schema& slots, std::span<const uint32_t> which, bool nullable, Schema& out) {
   for (size_t i = 0; i < which.size(); ++i) {
-    if (which[i] >= slots.size()) return Bad("a slot that is not there");
-    if (i > 0 && which[i] <= which[i - 1]) return Bad("slots that do not ascend");
+    if (which[i] >= slots.size()) return BadPlan("a slot that is not there");
+    if (i > 0 && which[i] <= which[i - 1]) return BadPlan("slots that do not ascend");
     Slot& slot = out.emplace_back(slots[which[i]]);
     slot.nullable = slot.nullable || nullable;
   }
@@ -41,15 +37,15 @@ const Schema& LastSchema(const Pipeline& pipeline) {
 
 /// The payload that the build has for probes.
 absl::StatusOr<Schema> PayloadOf(const PhysicalPlan& plan, uint32_t build) {
-  if (build >= plan.pipelines.size()) return Bad("a probe of no pipeline");
+  if (build >= plan.pipelines.size()) return BadPlan("a probe of no pipeline");
   const Pipeline& pipeline = plan.pipelines[build];
   if (!std::holds_alternative<BuildSink>(pipeline.sink))
-    return Bad("a probe of a pipeline that builds nothing");
+    return BadPlan("a probe of a pipeline that builds nothing");
   return SinkOutput(pipeline);
 }
 
-absl::StatusOr<Schema> Joined(const ProbeStep& probe, const Schema& input, const Schema& payload,
-                              bool left_nullable, bool right_nullable) {
+absl::StatusOr<Schema> JoinedSchema(const ProbeStep& probe, const Schema& input, const Schema& payload,
+                                    bool left_nullable, bool right_nullable) {
   Schema out;
   NAM_RETURN_IF_ERROR(Pick(input, probe.keep, left_nullable, out));
   NAM_RETURN_IF_ERROR(Pick(payload, probe.fetch, right_nullable, out));
@@ -59,14 +55,14 @@ absl::StatusOr<Schema> Joined(const ProbeStep& probe, const Schema& input, const
 absl::StatusOr<Schema> ProbeOutput(const ProbeStep& probe, const Schema& input, const Schema& payload) {
   switch (probe.kind) {
     case JoinKind::kInner:
-      return Joined(probe, input, payload, false, false);
+      return JoinedSchema(probe, input, payload, false, false);
     case JoinKind::kLeft:
     case JoinKind::kSingle:
-      return Joined(probe, input, payload, false, true);
+      return JoinedSchema(probe, input, payload, false, true);
     case JoinKind::kRight:
-      return Joined(probe, input, payload, true, false);
+      return JoinedSchema(probe, input, payload, true, false);
     case JoinKind::kFull:
-      return Joined(probe, input, payload, true, true);
+      return JoinedSchema(probe, input, payload, true, true);
     default:
       break;
   }
@@ -95,7 +91,8 @@ absl::StatusOr<Schema> Results(const AggregateSink& sink, const Schema& input) {
   const bool from_states = sink.phase == AggregateSink::Phase::kFinal;
   for (const Aggregate& aggregate : sink.aggregates) {
     NAM_ASSIGN_OR_RETURN(Schema arguments, ArgumentSlots(aggregate, input));
-    if (arguments.size() < ArgumentsOf(aggregate.function)) return Bad("an aggregate without its arguments");
+    if (arguments.size() < ArgumentsOf(aggregate.function))
+      return BadPlan("an aggregate without its arguments");
     const size_t states = StateSlotsOf(aggregate);
     if (from_states && states == 1 && !arguments.empty() && state < input.size())
       arguments[0].bounds = input[state].bounds;
@@ -109,7 +106,7 @@ absl::StatusOr<Schema> Results(const AggregateSink& sink, const Schema& input) {
 absl::StatusOr<Schema> Expanded(const ExpandStep& expand, const Schema& input) {
   Schema out = input;
   for (uint32_t k = 0; k < expand.keys.size(); ++k) {
-    if (expand.keys[k] >= input.size()) return Bad("a slot that is not there");
+    if (expand.keys[k] >= input.size()) return BadPlan("a slot that is not there");
     Slot& key = out.emplace_back(input[expand.keys[k]]);
     for (const std::vector<uint32_t>& set : expand.sets)
       key.nullable = key.nullable || std::find(set.begin(), set.end(), k) == set.end();
@@ -128,7 +125,7 @@ absl::StatusOr<Schema> WithSeries(const SeriesStep& series, const Schema& input)
   const bool times = first.type.kind == TypeKind::kTimestamp || first.type.kind == TypeKind::kTimestampTz;
   if (first.type != last.type ||
       !(numbers ? step.type == first.type : times && step.type.kind == TypeKind::kInterval))
-    return Bad("a series of something else than numbers or timestamps");
+    return BadPlan("a series of something else than numbers or timestamps");
   Schema out = input;
   const bool known = first.bounds.known && last.bounds.known;
   out.push_back({first.type, false,
@@ -173,20 +170,20 @@ absl::StatusOr<Schema> StepOutput(const PhysicalPlan& plan, const StepNode& step
 
 absl::StatusOr<Schema> PartnerSchema(const PhysicalPlan& plan, const ProbeStep& probe, const Schema& input) {
   NAM_ASSIGN_OR_RETURN(const Schema payload, PayloadOf(plan, probe.build));
-  return Joined(probe, input, payload, false, false);
+  return JoinedSchema(probe, input, payload, false, false);
 }
 
 absl::StatusOr<Schema> WindowOutput(const PhysicalPlan& plan, const WindowSource& window) {
-  if (window.pipeline >= plan.pipelines.size()) return Bad("a window over no pipeline");
+  if (window.pipeline >= plan.pipelines.size()) return BadPlan("a window over no pipeline");
   const Pipeline& from = plan.pipelines[window.pipeline];
   const auto* sort = std::get_if<SortSink>(&from.sink);
-  if (sort == nullptr) return Bad("a window over rows without an order");
+  if (sort == nullptr) return BadPlan("a window over rows without an order");
   if (uint64_t{window.partition_keys} + window.order_keys > sort->order.size())
-    return Bad("a window by more keys than its rows are sorted by");
+    return BadPlan("a window by more keys than its rows are sorted by");
   NAM_ASSIGN_OR_RETURN(Schema out, SinkOutput(from));
   const Schema rows = out;
   for (const Order& order : sort->order) {
-    if (order.slot >= rows.size()) return Bad("an order by a slot that is not there");
+    if (order.slot >= rows.size()) return BadPlan("an order by a slot that is not there");
   }
   const std::span<const Order> order =
       std::span(sort->order).subspan(window.partition_keys, window.order_keys);
@@ -198,7 +195,7 @@ absl::StatusOr<Schema> WindowOutput(const PhysicalPlan& plan, const WindowSource
 }
 
 absl::StatusOr<Schema> PartitionOutput(const PhysicalPlan& plan, const PartitionSource& source) {
-  if (source.pipeline >= plan.pipelines.size()) return Bad("parts of no pipeline");
+  if (source.pipeline >= plan.pipelines.size()) return BadPlan("parts of no pipeline");
   NAM_ASSIGN_OR_RETURN(Schema left, SinkOutput(plan.pipelines[source.pipeline]));
   if (!source.merge.has_value()) return left;
   return GroupsOf(*source.merge, left);
@@ -206,13 +203,13 @@ absl::StatusOr<Schema> PartitionOutput(const PhysicalPlan& plan, const Partition
 
 absl::StatusOr<JoinSchemas> SchemasOf(const PhysicalPlan& plan, const JoinSource& join) {
   const size_t pipelines = plan.pipelines.size();
-  if (join.probed >= pipelines || join.probe.build >= pipelines) return Bad("parts of no pipeline");
+  if (join.probed >= pipelines || join.probe.build >= pipelines) return BadPlan("parts of no pipeline");
   JoinSchemas out;
   NAM_ASSIGN_OR_RETURN(out.probed, SinkOutput(plan.pipelines[join.probed]));
   NAM_ASSIGN_OR_RETURN(out.built, SinkOutput(plan.pipelines[join.probe.build]));
   Schema payload;
   NAM_RETURN_IF_ERROR(Pick(out.built, join.build.payload, false, payload));
-  NAM_ASSIGN_OR_RETURN(out.partners, Joined(join.probe, out.probed, payload, false, false));
+  NAM_ASSIGN_OR_RETURN(out.partners, JoinedSchema(join.probe, out.probed, payload, false, false));
   NAM_ASSIGN_OR_RETURN(out.output, ProbeOutput(join.probe, out.probed, payload));
   return out;
 }
@@ -227,7 +224,7 @@ bool GoesByParts(const AggregateSink& sink) {
 }
 
 absl::StatusOr<Schema> SinkOutput(const Pipeline& pipeline) {
-  if (pipeline.schemas.empty()) return Bad("a pipeline without schemas");
+  if (pipeline.schemas.empty()) return BadPlan("a pipeline without schemas");
   const Schema& input = LastSchema(pipeline);
   if (const auto* build = std::get_if<BuildSink>(&pipeline.sink)) {
     Schema out;
@@ -235,7 +232,7 @@ absl::StatusOr<Schema> SinkOutput(const Pipeline& pipeline) {
     return out;
   }
   if (const auto* aggregate = std::get_if<AggregateSink>(&pipeline.sink)) return GroupsOf(*aggregate, input);
-  if (std::holds_alternative<FeedSink>(pipeline.sink)) return Bad("rows that another pipeline leaves");
+  if (std::holds_alternative<FeedSink>(pipeline.sink)) return BadPlan("rows that another pipeline leaves");
   return input;
 }
 

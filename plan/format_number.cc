@@ -17,7 +17,7 @@
 namespace nam::plan {
 namespace {
 
-enum class Part : uint8_t {
+enum class PatternPart : uint8_t {
   kText,  // literal
   kNine,
   kZero,
@@ -36,7 +36,7 @@ enum class Part : uint8_t {
 };
 
 struct PatternElement {
-  Part part;
+  PatternPart part;
   std::string text;  // kText: one character or one quoted text
 };
 
@@ -105,7 +105,7 @@ class PatternReader {
       if (left_.starts_with("\\\"")) left_.remove_prefix(1);
       ConsumeCharacter(&text);
     }
-    out_.elements.push_back({Part::kText, std::move(text)});
+    out_.elements.push_back({PatternPart::kText, std::move(text)});
   }
 
   absl::Status Add(std::string_view keyword) {
@@ -123,21 +123,21 @@ class PatternReader {
         return Point();
       case ',':
       case 'G':
-        return Put(Part::kComma);
+        return Put(PatternPart::kComma);
       case 'L':
-        return Put(Part::kCurrency);
+        return Put(PatternPart::kCurrency);
       case 'S':
         return LockedSign();
       case 'V':
         if (out_.point) return Bad("cannot use \"V\" and decimal point together");
         out_.shifts = true;
-        return Put(Part::kNothing);
+        return Put(PatternPart::kNothing);
       default:
-        return Put(Part::kNothing);
+        return Put(PatternPart::kNothing);
     }
   }
 
-  absl::Status Put(Part part) {
+  absl::Status Put(PatternPart part) {
     out_.elements.push_back({part, {}});
     return absl::OkStatus();
   }
@@ -145,7 +145,7 @@ class PatternReader {
   absl::Status Nine() {
     if (out_.brackets) return Bad("\"9\" must be ahead of \"PR\"");
     ++(out_.shifts ? out_.shift : out_.point ? out_.behind : out_.before);
-    return Put(Part::kNine);
+    return Put(PatternPart::kNine);
   }
 
   absl::Status Zero() {
@@ -156,14 +156,14 @@ class PatternReader {
     }
     ++(out_.point ? out_.behind : out_.before);
     out_.zero_end = out_.before + out_.behind;
-    return Put(Part::kZero);
+    return Put(PatternPart::kZero);
   }
 
   absl::Status Point() {
     if (out_.point) return Bad("multiple decimal points");
     if (out_.shifts) return Bad("cannot use \"V\" and decimal point together");
     out_.point = true;
-    return Put(Part::kPoint);
+    return Put(PatternPart::kPoint);
   }
 
   absl::Status LockedSign() {
@@ -177,7 +177,7 @@ class PatternReader {
       out_.locked = Locked::kBehind;
     }
     out_.locked_sign = true;
-    return Put(Part::kNothing);
+    return Put(PatternPart::kNothing);
   }
 
   absl::Status Word(const std::string& word, char first) {
@@ -185,14 +185,14 @@ class PatternReader {
     if (word == "FM") out_.fill = false;
     if (word == "RN") {
       out_.roman = true;
-      return Put(lower ? Part::kRomanLower : Part::kRoman);
+      return Put(lower ? PatternPart::kRomanLower : PatternPart::kRoman);
     }
-    if (word == "TH") return Put(lower ? Part::kOrdinalLower : Part::kOrdinal);
+    if (word == "TH") return Put(lower ? PatternPart::kOrdinalLower : PatternPart::kOrdinal);
     if (word == "MI" || word == "PL" || word == "SG") {
       if (out_.locked_sign) return Bad("cannot use \"S\" and \"MI\", \"PL\" or \"SG\" together");
       out_.minus = out_.minus || word != "PL";
       out_.plus = out_.plus || word != "MI";
-      return Put(word == "MI" ? Part::kMinus : word == "PL" ? Part::kPlus : Part::kSign);
+      return Put(word == "MI" ? PatternPart::kMinus : word == "PL" ? PatternPart::kPlus : PatternPart::kSign);
     }
     if (word == "PR") {
       if (out_.locked_sign || out_.plus || out_.minus)
@@ -206,9 +206,9 @@ class PatternReader {
         return Bad("\"EEEE\" is incompatible with other formats");
       }
       out_.exponent = true;
-      return Put(Part::kExponent);
+      return Put(PatternPart::kExponent);
     }
-    return Put(Part::kNothing);
+    return Put(PatternPart::kNothing);
   }
 
   std::string_view left_;
@@ -276,35 +276,35 @@ class NumberPrinter {
 
   void PutElement(const PatternElement& element) {
     switch (element.part) {
-      case Part::kText:
+      case PatternPart::kText:
         out_ += element.text;
         return;
-      case Part::kNine:
-      case Part::kZero:
-      case Part::kPoint:
+      case PatternPart::kNine:
+      case PatternPart::kZero:
+      case PatternPart::kPoint:
         return PutPlace(element.part);
-      case Part::kComma:
+      case PatternPart::kComma:
         if (inside_) {
           out_ += ',';
         } else if (pattern_.fill) {
           out_ += ' ';
         }
         return;
-      case Part::kCurrency:
+      case PatternPart::kCurrency:
         out_ += ' ';
         return;
-      case Part::kMinus:
+      case PatternPart::kMinus:
         PutSign(negative_, '-');
         return;
-      case Part::kPlus:
+      case PatternPart::kPlus:
         PutSign(!negative_, '+');
         return;
-      case Part::kSign:
+      case PatternPart::kSign:
         out_ += negative_ ? '-' : '+';
         return;
-      case Part::kOrdinal:
-      case Part::kOrdinalLower:
-        return PutOrdinal(element.part == Part::kOrdinal);
+      case PatternPart::kOrdinal:
+      case PatternPart::kOrdinalLower:
+        return PutOrdinal(element.part == PatternPart::kOrdinal);
       default:
         return;
     }
@@ -329,7 +329,7 @@ class NumberPrinter {
     out_ += upper ? absl::AsciiStrToUpper(ordinal) : ordinal;
   }
 
-  void PutPlace(Part part) {
+  void PutPlace(PatternPart part) {
     inside_ = false;
     if (!sign_written_ && (place_ >= blanks_ || (pattern_.zero && pattern_.zero_start == place_)) &&
         (!IsLeadingZero() || EndsAtPoint())) {
@@ -372,12 +372,12 @@ class NumberPrinter {
     }
   }
 
-  void PutDigit(Part part) {
+  void PutDigit(PatternPart part) {
     if (At(next_) == '.') {
       if (!EndsAtPoint() || !pattern_.fill) out_ += '.';
       return;
     }
-    if (last_relevant_ != kNone && next_ > last_relevant_ && part != Part::kZero) return;
+    if (last_relevant_ != kNone && next_ > last_relevant_ && part != PatternPart::kZero) return;
     if (IsLeadingZero()) {
       if (pattern_.fill) {
         out_ += ' ';
@@ -418,9 +418,10 @@ std::string RomanOf(int64_t n) {
 std::string PrintRoman(const Pattern& pattern, int64_t n) {
   std::string out;
   for (const PatternElement& element : pattern.elements) {
-    if (element.part == Part::kText) out += element.text;
-    if (element.part != Part::kRoman && element.part != Part::kRomanLower) continue;
-    const std::string roman = element.part == Part::kRoman ? RomanOf(n) : absl::AsciiStrToLower(RomanOf(n));
+    if (element.part == PatternPart::kText) out += element.text;
+    if (element.part != PatternPart::kRoman && element.part != PatternPart::kRomanLower) continue;
+    const std::string roman =
+        element.part == PatternPart::kRoman ? RomanOf(n) : absl::AsciiStrToLower(RomanOf(n));
     out += pattern.fill ? absl::StrFormat("%15s", roman) : roman;
   }
   return out;

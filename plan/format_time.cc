@@ -14,18 +14,17 @@
 namespace nam::plan {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000, kMinute = 60 * kSecond, kHour = 60 * kMinute;
 constexpr int64_t kJulianDayOf1970 = 2'440'588;
 
-constexpr const char* kMonths[] = {"January", "February", "March",     "April",   "May",      "June",
-                                   "July",    "August",   "September", "October", "November", "December"};
-constexpr const char* kDays[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
-                                 "Thursday", "Friday", "Saturday"};
+constexpr const char* kMonthNames[] = {"January", "February", "March",     "April",   "May",      "June",
+                                       "July",    "August",   "September", "October", "November", "December"};
+constexpr const char* kDayNames[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                     "Thursday", "Friday", "Saturday"};
 constexpr const char* kRomanMonths[] = {"I",   "II",   "III", "IV", "V",  "VI",
                                         "VII", "VIII", "IX",  "X",  "XI", "XII"};
 
 /// The pattern's keywords. Longer names precede their prefixes.
-constexpr const char* kKeywords[] = {
+constexpr const char* kFormatKeywords[] = {
     "A.D.", "A.M.",  "AD",    "AM",   "B.C.", "BC",    "CC",    "DAY", "DDD",   "DD",   "DY",    "Day",
     "Dy",   "D",     "FF1",   "FF2",  "FF3",  "FF4",   "FF5",   "FF6", "FX",    "HH24", "HH12",  "HH",
     "IDDD", "ID",    "IW",    "IYYY", "IYY",  "IY",    "I",     "J",   "MI",    "MM",   "MONTH", "MON",
@@ -38,8 +37,8 @@ constexpr const char* kKeywords[] = {
     "yyyy", "yyy",   "yy",    "y",
 };
 
-std::string_view KeywordAt(std::string_view pattern) {
-  for (const std::string_view keyword : kKeywords) {
+std::string_view FormatKeywordAt(std::string_view pattern) {
+  for (const std::string_view keyword : kFormatKeywords) {
     if (pattern.starts_with(keyword)) return keyword;
   }
   return {};
@@ -94,7 +93,7 @@ class TimeFormatter {
         names_only_ = translated;
         pattern.remove_prefix(2);
       }
-      const std::string_view keyword = KeywordAt(pattern);
+      const std::string_view keyword = FormatKeywordAt(pattern);
       if (keyword.empty()) {
         Plain(pattern);
         continue;
@@ -187,14 +186,14 @@ class TimeFormatter {
 
   std::string Part(std::string_view keyword) const {
     const std::string upper = absl::AsciiStrToUpper(std::string(keyword));
-    if (upper == "MONTH") return Name(kMonths[civil_.month - 1], keyword, 9);
-    if (upper == "MON") return Name(std::string(kMonths[civil_.month - 1], 3), keyword, 0);
-    if (upper == "DAY") return Name(kDays[WeekDay(day_)], keyword, 9);
-    if (upper == "DY") return Name(std::string(kDays[WeekDay(day_)], 3), keyword, 0);
+    if (upper == "MONTH") return Name(kMonthNames[civil_.month - 1], keyword, 9);
+    if (upper == "MON") return Name(std::string(kMonthNames[civil_.month - 1], 3), keyword, 0);
+    if (upper == "DAY") return Name(kDayNames[WeekDay(day_)], keyword, 9);
+    if (upper == "DY") return Name(std::string(kDayNames[WeekDay(day_)], 3), keyword, 0);
     if (upper == "RM") return Name(kRomanMonths[civil_.month - 1], keyword, 4);
     if (upper == "AD" || upper == "BC") return Name("AD", keyword, 0);
     if (upper == "A.D." || upper == "B.C.") return Name("A.D.", Doubled(keyword), 0);
-    const bool afternoon = us_ / kHour % 24 >= 12;
+    const bool afternoon = us_ / kMicrosecondsPerHour % 24 >= 12;
     if (upper == "AM" || upper == "PM") return Name(afternoon ? "PM" : "AM", keyword, 0);
     if (upper == "A.M." || upper == "P.M.") return Name(afternoon ? "P.M." : "A.M.", Doubled(keyword), 0);
     if (upper == "FX") return {};
@@ -231,7 +230,7 @@ class TimeFormatter {
       return Name(kRomanMonths[month > 0 ? month - 1 : month + 11], keyword, 4);
     }
     if (upper[0] == 'Y') return OfYear(upper);
-    const bool afternoon = us_ / kHour % 24 >= 12;
+    const bool afternoon = us_ / kMicrosecondsPerHour % 24 >= 12;
     if (upper == "AM" || upper == "PM") return Name(afternoon ? "PM" : "AM", keyword, 0);
     if (upper == "A.M." || upper == "P.M.") return Name(afternoon ? "P.M." : "A.M.", Doubled(keyword), 0);
     if (upper.starts_with("FF")) return Fraction(upper[2] - '0');
@@ -247,20 +246,20 @@ class TimeFormatter {
   }
 
   std::string Fraction(int digits) const {
-    int64_t fraction = us_ % kSecond;
+    int64_t fraction = us_ % kMicrosecondsPerSecond;
     for (int i = digits; i < 6; ++i) fraction /= 10;
     return absl::StrFormat("%0*d", digits, fraction);
   }
 
   std::string OfDay(const std::string& upper) const {
-    const int64_t hour = us_ / kHour;
+    const int64_t hour = us_ / kMicrosecondsPerHour;
     if (upper == "HH24") return Number(hour, 2);
     if (upper[0] == 'H') return Number(hour % 12 == 0 ? 12 : hour % 12, 2);
-    if (upper == "MI") return Number(us_ / kMinute % 60, 2);
-    if (upper == "SS") return Number(us_ / kSecond % 60, 2);
+    if (upper == "MI") return Number(us_ / kMicrosecondsPerMinute % 60, 2);
+    if (upper == "SS") return Number(us_ / kMicrosecondsPerSecond % 60, 2);
     if (upper == "MS") return Fraction(3);
     if (upper == "US") return Fraction(6);
-    return absl::StrCat(us_ / kSecond);  // SSSS
+    return absl::StrCat(us_ / kMicrosecondsPerSecond);  // SSSS
   }
 
   std::string OfYear(const std::string& upper) const {

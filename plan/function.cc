@@ -10,8 +10,6 @@
 namespace nam::plan {
 namespace {
 
-using F = Function;
-
 /// Of several signatures that fit a call, the binder takes the first of the cheapest.
 constexpr Signature kSignatures[] = {
     // A chain of || is one call.

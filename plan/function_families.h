@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -13,6 +14,8 @@
 /// The functions by topic; plan/function.cc calls them.
 namespace nam::plan {
 
+using F = Function;
+
 absl::StatusOr<Value> ApplyToText(const Expr& call, std::span<const Value> arguments);
 absl::StatusOr<Value> ApplyToNumbers(const Expr& call, std::span<const Value> arguments);
 absl::StatusOr<Value> ApplyToTimes(const Expr& call, std::span<const Value> arguments);
@@ -20,6 +23,11 @@ absl::StatusOr<Value> ApplyToTimes(const Expr& call, std::span<const Value> argu
 absl::StatusOr<Value> ApplyToZones(const Expr& call, std::span<const Value> arguments);
 absl::StatusOr<Value> ApplyToMatches(const Expr& call, std::span<const Value> arguments);
 absl::StatusOr<Value> ApplyToBits(const Expr& call, std::span<const Value> arguments);
+
+/// An integer from a length, a place or a code point.
+inline Value UnsignedValue(size_t n) {
+  return Value::Integer(static_cast<int64_t>(n));
+}
 
 /// 54000 for a text of more than kLongestResultBytes.
 absl::Status TextTooLong(int position);

@@ -10,13 +10,11 @@
 namespace nam::plan {
 namespace {
 
-using F = Function;
-
 /// A span has 73 bits and a sign.
 constexpr size_t kNumberBytes = 16, kOrderBytes = 2 * kNumberBytes;
 
 /// Encodes both numbers like a uuid's: their bytes sort like the numbers.
-std::string OrderOf(const Value& interval) {
+std::string OrderBytesOf(const Value& interval) {
   return BytesOfUuid(SpanOf(interval.interval())) + BytesOfUuid(interval.number);
 }
 
@@ -50,7 +48,7 @@ absl::StatusOr<Value> ApplyToIntervals(const Expr& call, std::span<const Value> 
     case F::kIntervalTime:
       return Value::Integer(interval.us);
     default:
-      return BytesValue(OrderOf(a[0]));
+      return BytesValue(OrderBytesOf(a[0]));
   }
 }
 

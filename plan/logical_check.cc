@@ -7,9 +7,9 @@
 namespace nam::plan::logical {
 namespace {
 
-class Checker {
+class QueryChecker {
  public:
-  Checker(const Query& query, bool unnested) : query_(query), unnested_(unnested) {}
+  QueryChecker(const Query& query, bool unnested) : query_(query), unnested_(unnested) {}
 
   absl::Status Check(const Node& node, const ColumnSet& outer) {
     NAM_RETURN_IF_ERROR(CheckShape(node));
@@ -133,7 +133,7 @@ class Checker {
 }  // namespace
 
 absl::Status CheckTree(const Query& query, bool unnested) {
-  return Checker(query, unnested).Check(*query.root, {});
+  return QueryChecker(query, unnested).Check(*query.root, {});
 }
 
 }  // namespace nam::plan::logical

@@ -10,34 +10,34 @@ std::string Name(ColumnRef ref) {
   return absl::StrCat("#", ref.table, ".", ref.column);
 }
 
-std::string Text(const Expr& expr) {
+std::string Shown(const Expr& expr) {
   return plan::ToString(expr, [](const Expr& e) { return Name(e.column); });
 }
 
 std::string List(const std::vector<Expr>& list) {
-  return absl::StrJoin(list, ", ", [](std::string* out, const Expr& e) { absl::StrAppend(out, Text(e)); });
+  return absl::StrJoin(list, ", ", [](std::string* out, const Expr& e) { absl::StrAppend(out, Shown(e)); });
 }
 
 std::string List(const std::vector<OrderKey>& keys) {
   return absl::StrJoin(keys, ", ", [](std::string* out, const OrderKey& key) {
-    absl::StrAppend(out, Text(key.expr), key.descending ? " desc" : "",
+    absl::StrAppend(out, Shown(key.expr), key.descending ? " desc" : "",
                     key.nulls_first == key.descending ? ""
                     : key.nulls_first                 ? " nulls first"
                                                       : " nulls last");
   });
 }
 
-std::string Text(const AggregateCall& call) {
+std::string Shown(const AggregateCall& call) {
   std::string text = NameOf(call.function);
   const size_t arguments = ArgumentsOf(call.function);
-  if (arguments > 0) absl::StrAppend(&text, "(", call.distinct ? "distinct " : "", Text(call.argument));
-  if (arguments > 1) absl::StrAppend(&text, ", ", Text(call.second));
+  if (arguments > 0) absl::StrAppend(&text, "(", call.distinct ? "distinct " : "", Shown(call.argument));
+  if (arguments > 1) absl::StrAppend(&text, ", ", Shown(call.second));
   if (arguments > 0) text += ")";
-  if (call.filter.has_value()) absl::StrAppend(&text, " filter (", Text(*call.filter), ")");
+  if (call.filter.has_value()) absl::StrAppend(&text, " filter (", Shown(*call.filter), ")");
   return text;
 }
 
-std::string Text(const FrameBound& bound) {
+std::string Shown(const FrameBound& bound) {
   switch (bound.kind) {
     case FrameBound::Kind::kUnboundedPreceding:
       return "unbounded preceding";
@@ -53,7 +53,7 @@ std::string Text(const FrameBound& bound) {
   return "?";
 }
 
-std::string Text(const WindowCall& call) {
+std::string Shown(const WindowCall& call) {
   constexpr const char* kNames[] = {"",           "row_number", "rank",         "dense_rank",
                                     "ntile",      "lag",        "lead",         "first_value",
                                     "last_value", "nth_value",  "percent_rank", "cume_dist"};
@@ -61,16 +61,16 @@ std::string Text(const WindowCall& call) {
   constexpr const char* kExclusions[] = {"", " exclude current row", " exclude group", " exclude ties"};
   std::string text =
       call.function == WindowFunction::kAggregate
-          ? Text(call.aggregate)
+          ? Shown(call.aggregate)
           : absl::StrCat(kNames[static_cast<size_t>(call.function)], "(", List(call.arguments), ")");
   if (call.function == WindowFunction::kAggregate || call.function >= WindowFunction::kFirstValue) {
-    absl::StrAppend(&text, " ", kUnits[static_cast<size_t>(call.frame.unit)], " ", Text(call.frame.start),
-                    " to ", Text(call.frame.end), kExclusions[static_cast<size_t>(call.frame.exclusion)]);
+    absl::StrAppend(&text, " ", kUnits[static_cast<size_t>(call.frame.unit)], " ", Shown(call.frame.start),
+                    " to ", Shown(call.frame.end), kExclusions[static_cast<size_t>(call.frame.exclusion)]);
   }
   return text;
 }
 
-class Printer {
+class QueryPrinter {
  public:
   std::string Print(const Node& root) {
     Line(root, 0);
@@ -104,7 +104,7 @@ class Printer {
   void Show(const Node&, const Filter& filter) { absl::StrAppend(&out_, "Filter ", List(filter.conditions)); }
   void Show(const Node& node, const Project& project) {
     std::vector<std::string> values;
-    for (const Expr& output : project.outputs) values.push_back(Text(output));
+    for (const Expr& output : project.outputs) values.push_back(Shown(output));
     absl::StrAppend(&out_, "Project");
     Outputs(node, 0, values);
   }
@@ -120,8 +120,8 @@ class Printer {
   void Show(const Node& node, const Aggregate& aggregate) {
     absl::StrAppend(&out_, "Aggregate");
     std::vector<std::string> values;
-    for (const Expr& key : aggregate.keys) values.push_back(Text(key));
-    for (const AggregateCall& call : aggregate.aggregates) values.push_back(Text(call));
+    for (const Expr& key : aggregate.keys) values.push_back(Shown(key));
+    for (const AggregateCall& call : aggregate.aggregates) values.push_back(Shown(call));
     for (const GroupingCall& call : aggregate.groupings)
       values.push_back(absl::StrCat("grouping(", absl::StrJoin(call.keys, ", "), ")"));
     Outputs(node, 0, values);
@@ -132,7 +132,7 @@ class Printer {
     if (!window.partition.empty()) absl::StrAppend(&out_, " partition by ", List(window.partition));
     if (!window.order.empty()) absl::StrAppend(&out_, " order by ", List(window.order));
     std::vector<std::string> values;
-    for (const WindowCall& call : window.calls) values.push_back(Text(call));
+    for (const WindowCall& call : window.calls) values.push_back(Shown(call));
     absl::StrAppend(&out_, ":");
     Outputs(node, node.columns.size() - values.size(), values);
   }
@@ -145,7 +145,7 @@ class Printer {
   void Show(const Node& node, const Series& series) {
     absl::StrAppend(&out_, "Series");
     Outputs(node, node.columns.size() - 1,
-            {absl::StrCat(Text(series.first), " to ", Text(series.last), " by ", Text(series.step))});
+            {absl::StrCat(Shown(series.first), " to ", Shown(series.last), " by ", Shown(series.step))});
   }
   void Show(const Node&, const Distinct& distinct) {
     absl::StrAppend(&out_, "Distinct");
@@ -172,7 +172,7 @@ class Printer {
 }  // namespace
 
 std::string ToString(const Node& root) {
-  return Printer().Print(root);
+  return QueryPrinter().Print(root);
 }
 
 }  // namespace nam::plan::logical

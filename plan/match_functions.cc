@@ -14,8 +14,7 @@
 namespace nam::plan {
 namespace {
 
-using F = Function;
-using Part = RegularExpression::Part;
+using MatchPart = RegularExpression::Part;
 using Expression = std::shared_ptr<const RegularExpression>;
 
 struct Flags {
@@ -126,7 +125,7 @@ absl::StatusOr<Search> SearchOf(const Expr& call, std::span<const Value> a) {
 template <typename Visit>
 void ForMatches(const RegularExpression& expression, std::string_view text, size_t from, size_t groups,
                 Visit&& visit) {
-  std::vector<Part> parts(1 + groups);
+  std::vector<MatchPart> parts(1 + groups);
   while (from <= text.size() && expression.Find(text, from, parts)) {
     if (!visit(parts)) return;
     from = parts[0].end;
@@ -139,7 +138,7 @@ absl::StatusOr<Value> Count(const Expr& call, std::span<const Value> a) {
   NAM_ASSIGN_OR_RETURN(const Search search, SearchOf(call, a));
   int64_t count = 0;
   if (!search.beyond) {
-    ForMatches(*search.expression, a[0].text, search.from, 0, [&](const std::vector<Part>&) {
+    ForMatches(*search.expression, a[0].text, search.from, 0, [&](const std::vector<MatchPart>&) {
       ++count;
       return true;
     });
@@ -148,11 +147,11 @@ absl::StatusOr<Value> Count(const Expr& call, std::span<const Value> a) {
 }
 
 /// The requested group of the requested match; not found if there is none.
-absl::StatusOr<Part> Wanted(const Search& search, std::string_view text) {
-  Part wanted;
+absl::StatusOr<MatchPart> Wanted(const Search& search, std::string_view text) {
+  MatchPart wanted;
   if (search.beyond || search.group > search.expression->groups()) return wanted;
   __int128 seen = 0;
-  ForMatches(*search.expression, text, search.from, search.group, [&](const std::vector<Part>& parts) {
+  ForMatches(*search.expression, text, search.from, search.group, [&](const std::vector<MatchPart>& parts) {
     if (++seen < search.which) return true;
     wanted = parts[search.group];
     return false;
@@ -162,14 +161,14 @@ absl::StatusOr<Part> Wanted(const Search& search, std::string_view text) {
 
 absl::StatusOr<Value> NthMatch(const Expr& call, std::span<const Value> a) {
   NAM_ASSIGN_OR_RETURN(const Search search, SearchOf(call, a));
-  NAM_ASSIGN_OR_RETURN(const Part part, Wanted(search, a[0].text));
+  NAM_ASSIGN_OR_RETURN(const MatchPart part, Wanted(search, a[0].text));
   if (!part.found()) return Value::Null(call.type);
   return Value::String(a[0].text.substr(part.begin, part.size()));
 }
 
 absl::StatusOr<Value> Place(const Expr& call, std::span<const Value> a) {
   NAM_ASSIGN_OR_RETURN(const Search search, SearchOf(call, a));
-  NAM_ASSIGN_OR_RETURN(const Part part, Wanted(search, a[0].text));
+  NAM_ASSIGN_OR_RETURN(const MatchPart part, Wanted(search, a[0].text));
   if (!part.found()) return Value::Integer(0);
   const std::string_view before = std::string_view(a[0].text).substr(0, search.end ? part.end : part.begin);
   return Value::Integer(static_cast<int64_t>(CountCharacters(before)) + 1);
@@ -181,7 +180,7 @@ absl::StatusOr<Value> MatchedPart(const Expr& call, std::span<const Value> a) {
                                                            : RegularExpression::Purpose::kFind;
   NAM_ASSIGN_OR_RETURN(const Expression expression,
                        CachedRegularExpression(a[1].text, false, call.position, purpose));
-  std::vector<Part> parts(std::min<size_t>(expression->groups(), 1) + 1);
+  std::vector<MatchPart> parts(std::min<size_t>(expression->groups(), 1) + 1);
   if (!expression->Find(a[0].text, 0, parts) || !parts.back().found()) return Value::Null(call.type);
   return Value::String(a[0].text.substr(parts.back().begin, parts.back().size()));
 }
@@ -198,7 +197,7 @@ class Replacement {
   }
   size_t groups() const { return groups_; }
 
-  void AppendTo(std::string& out, std::string_view text, const std::vector<Part>& parts) const {
+  void AppendTo(std::string& out, std::string_view text, const std::vector<MatchPart>& parts) const {
     for (size_t i = 0; i < text_.size(); ++i) {
       if (text_[i] != '\\' || i + 1 == text_.size()) {
         out.push_back(text_[i]);
@@ -250,7 +249,7 @@ absl::StatusOr<Value> Replaced(const Expr& call, std::span<const Value> a) {
   size_t copied = 0;
   __int128 seen = 0;
   ForMatches(*expression, text, from, std::min(replacement.groups(), expression->groups()),
-             [&](const std::vector<Part>& parts) {
+             [&](const std::vector<MatchPart>& parts) {
                if (++seen < which) return true;
                out.append(text.substr(copied, parts[0].begin - copied));
                replacement.AppendTo(out, text, parts);

@@ -13,8 +13,6 @@
 namespace nam::plan {
 namespace {
 
-using F = Function;
-
 absl::Status Overflow(int position) {
   return UserError(sqlstate::kNumberOutOfRange, "value out of range: overflow", position);
 }

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "plan/function_families.h"
+#include "types/characters.h"
 #include "types/date.h"
 #include "types/sql_error.h"
 
@@ -47,7 +48,7 @@ struct Keyword {
 };
 
 /// Longer names precede their prefixes.
-constexpr Keyword kKeywords[] = {
+constexpr Keyword kParseKeywords[] = {
     {"a.d.", Field::kOther},
     {"a.m.", Field::kHalfOfDayDots},
     {"ad", Field::kOther},
@@ -94,11 +95,11 @@ constexpr Keyword kKeywords[] = {
     {"y", Field::kYear1, 1},
 };
 
-constexpr std::string_view kMonths[] = {"january",   "february", "march",    "april",
-                                        "may",       "june",     "july",     "august",
-                                        "september", "october",  "november", "december"};
-constexpr std::string_view kDays[] = {"sunday",   "monday", "tuesday", "wednesday",
-                                      "thursday", "friday", "saturday"};
+constexpr std::string_view kLowerCaseMonths[] = {"january",   "february", "march",    "april",
+                                                 "may",       "june",     "july",     "august",
+                                                 "september", "october",  "november", "december"};
+constexpr std::string_view kLowerCaseDays[] = {"sunday",   "monday", "tuesday", "wednesday",
+                                               "thursday", "friday", "saturday"};
 
 /// Ignores case; `name` is in lower case.
 bool BeginsWith(std::string_view text, std::string_view name) {
@@ -108,8 +109,8 @@ bool BeginsWith(std::string_view text, std::string_view name) {
          });
 }
 
-const Keyword* KeywordAt(std::string_view pattern) {
-  for (const Keyword& keyword : kKeywords) {
+const Keyword* ParseKeywordAt(std::string_view pattern) {
+  for (const Keyword& keyword : kParseKeywords) {
     if (BeginsWith(pattern, keyword.name)) return &keyword;
   }
   return nullptr;
@@ -117,9 +118,6 @@ const Keyword* KeywordAt(std::string_view pattern) {
 
 bool IsSpace(char c) {
   return std::isspace(static_cast<unsigned char>(c)) != 0;
-}
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
 }
 bool IsSeparator(char c) {
   return c > 0x20 && c < 0x7f && std::isalnum(static_cast<unsigned char>(c)) == 0;
@@ -151,7 +149,7 @@ class TimeReader {
       fills_ = true;
       return absl::OkStatus();
     }
-    if (const Keyword* keyword = KeywordAt(pattern_)) {
+    if (const Keyword* keyword = ParseKeywordAt(pattern_)) {
       name_ = pattern_.substr(0, keyword->name.size());
       pattern_.remove_prefix(keyword->name.size());
       if (BeginsWith(pattern_, "th")) {
@@ -217,7 +215,7 @@ class TimeReader {
   /// Whether the rest of the pattern cannot begin with a digit of this number.
   bool Ends() const {
     if (ordinal_ || pattern_.empty()) return true;
-    if (const Keyword* next = KeywordAt(pattern_)) return next->digits == 0;
+    if (const Keyword* next = ParseKeywordAt(pattern_)) return next->digits == 0;
     return !IsDigit(pattern_[0]);
   }
 
@@ -287,8 +285,8 @@ class TimeReader {
       const bool whole = keyword.field == Field::kMonthName || keyword.field == Field::kDayName;
       NAM_ASSIGN_OR_RETURN(const int64_t place, half    ? Name(kHalves, kAll)
                                                 : dots  ? Name(kHalvesDots, kAll)
-                                                : month ? Name(kMonths, whole ? kAll : kShort)
-                                                        : Name(kDays, whole ? kAll : kShort));
+                                                : month ? Name(kLowerCaseMonths, whole ? kAll : kShort)
+                                                        : Name(kLowerCaseDays, whole ? kAll : kShort));
       if (half || dots) {
         twelve_ = true;
         return Set(half_, place);

@@ -145,9 +145,9 @@ std::string Text(std::span<const Order> order, const Names& names) {
                        [&](std::string* out, const Order& o) { absl::StrAppend(out, Text(o, names)); });
 }
 
-class Printer {
+class PlanPrinter {
  public:
-  Printer(const PhysicalPlan& plan, const ColumnNames& names)
+  PlanPrinter(const PhysicalPlan& plan, const ColumnNames& names)
       : plan_(plan), column_names_(names), calls_(plan.pipelines.size()), fed_(plan.pipelines.size()) {}
 
   std::vector<PipelineText> Run() {
@@ -439,7 +439,7 @@ class Printer {
 }  // namespace
 
 std::vector<PipelineText> PrintPipelines(const PhysicalPlan& plan, const ColumnNames& names) {
-  return Printer(plan, names).Run();
+  return PlanPrinter(plan, names).Run();
 }
 
 std::vector<std::string> Print(const PhysicalPlan& plan, const ColumnNames& names) {

@@ -4,13 +4,14 @@
 #include <cmath>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
 #include "plan/cast.h"
+#include "plan/expression_tree.h"
 #include "plan/function.h"
+#include "plan/plan_error.h"
 #include "plan/post_order.h"
 #include "types/date.h"
 #include "types/decimal.h"
@@ -26,17 +27,9 @@ constexpr Bounds kDates{kLeastDay, kGreatestDay, true};
 constexpr Bounds kTimestamps{static_cast<__int128>(kLeastDay) * kMicrosecondsPerDay,
                              static_cast<__int128>(kGreatestDay + 1) * kMicrosecondsPerDay - 1, true};
 
-absl::Status Bad(const char* what) {
-  return absl::InvalidArgumentError(std::string("not an expression: ") + what);
-}
-
 /// Whether both have one kind and scale, so that their numbers mean the same.
-bool Alike(const Type& a, const Type& b) {
+bool SameKindAndScale(const Type& a, const Type& b) {
   return a.kind == b.kind && a.scale == b.scale;
-}
-
-bool IsNullLiteral(const Expr& e) {
-  return e.op == Op::kLiteral && e.literal.null;
 }
 
 // ─── Bounds
@@ -99,7 +92,7 @@ Bounds OfInteger(int bytes) {
 }
 
 /// A divisor is at least 1 in its own decimals, or an error.
-Bounds Quotient(const Expr& e, const Slot& a, const Slot& b) {
+Bounds QuotientBounds(const Expr& e, const Slot& a, const Slot& b) {
   const std::optional<__int128> most = Magnitude(a.bounds);
   if (e.type.kind == TypeKind::kInteger) {
     if (a.bounds.known && b.bounds.known && b.bounds.low >= 0)
@@ -114,7 +107,7 @@ Bounds Quotient(const Expr& e, const Slot& a, const Slot& b) {
 }
 
 /// Smaller than the divisor, no larger than the dividend, and of its sign.
-Bounds Remainder(const Bounds& a, const Bounds& b) {
+Bounds RemainderBounds(const Bounds& a, const Bounds& b) {
   std::optional<__int128> most = Magnitude(b);
   if (most) most = std::max<__int128>(*most - 1, 0);
   const std::optional<__int128> dividend = Magnitude(a);
@@ -123,10 +116,6 @@ Bounds Remainder(const Bounds& a, const Bounds& b) {
   if (out.known && a.known && a.low >= 0) out.low = 0;
   if (out.known && a.known && a.high <= 0) out.high = 0;
   return out;
-}
-
-int64_t DayOf(__int128 us) {
-  return static_cast<int64_t>(us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0));
 }
 
 Bounds CastBounds(const Expr& e, const Slot& from) {
@@ -145,7 +134,7 @@ Bounds CastBounds(const Expr& e, const Slot& from) {
       if (from.type.kind == TypeKind::kDate) return b;
       if (from.type.kind != TypeKind::kTimestamp) return kDates;
       const Bounds times = Clamped(b, kTimestamps);
-      return {DayOf(times.low), DayOf(times.high), true};
+      return {DayOf(static_cast<int64_t>(times.low)), DayOf(static_cast<int64_t>(times.high)), true};
     }
     case TypeKind::kTime:
       return from.type.kind == TypeKind::kTime ? b : kTimes;
@@ -201,12 +190,12 @@ bool HasItsOperands(Op op, size_t n) {
 
 absl::StatusOr<Slot> OfDates(const Expr& e, const Slot& a, const Slot& b) {
   if (e.op == Op::kSubtract && b.type.kind == TypeKind::kDate) {
-    if (e.type != Type::Integer()) return Bad("the difference of dates is an integer");
+    if (e.type != Type::Integer()) return BadExpression("the difference of dates is an integer");
     return Slot{e.type, a.nullable || b.nullable, Difference(a.bounds, b.bounds)};
   }
   if ((e.op != Op::kAdd && e.op != Op::kSubtract) || b.type.kind != TypeKind::kInteger ||
       e.type != Type::Date())
-    return Bad("dates move by days");
+    return BadExpression("dates move by days");
   const Bounds moved = e.op == Op::kAdd ? Sum(a.bounds, b.bounds) : Difference(a.bounds, b.bounds);
   return Slot{e.type, a.nullable || b.nullable, Clamped(moved, kDates)};
 }
@@ -215,13 +204,14 @@ absl::StatusOr<Slot> OfArithmetic(const Expr& e, const Slot& a, const Slot& b) {
   if (a.type.kind == TypeKind::kDate) return OfDates(e, a, b);
   if (e.type.real()) {
     if (a.type != e.type || b.type != e.type || e.op == Op::kModulo)
-      return Bad("arithmetic of double precision over something else");
+      return BadExpression("arithmetic of double precision over something else");
     return Slot{e.type, a.nullable || b.nullable, {}};
   }
-  if (!a.type.numeric() || !b.type.numeric()) return Bad("arithmetic over something else than numbers");
+  if (!a.type.numeric() || !b.type.numeric())
+    return BadExpression("arithmetic over something else than numbers");
   const int sa = a.type.scale, sb = b.type.scale, larger = std::max(sa, sb);
   const bool integers = a.type.kind == TypeKind::kInteger && b.type.kind == TypeKind::kInteger;
-  if (integers != (e.type.kind == TypeKind::kInteger)) return Bad("arithmetic of another type");
+  if (integers != (e.type.kind == TypeKind::kInteger)) return BadExpression("arithmetic of another type");
   int scale = larger;
   Bounds bounds;
   switch (e.op) {
@@ -237,26 +227,27 @@ absl::StatusOr<Slot> OfArithmetic(const Expr& e, const Slot& a, const Slot& b) {
       break;
     case Op::kDivide:
       scale = integers ? 0 : std::max(larger, 6);
-      bounds = Quotient(e, a, b);
+      bounds = QuotientBounds(e, a, b);
       break;
     default:
-      if (!integers) return Bad("% of something else than integers");
-      bounds = Remainder(a.bounds, b.bounds);
+      if (!integers) return BadExpression("% of something else than integers");
+      bounds = RemainderBounds(a.bounds, b.bounds);
   }
-  if (!e.type.numeric() || e.type.scale != scale) return Bad("arithmetic of another scale");
+  if (!e.type.numeric() || e.type.scale != scale) return BadExpression("arithmetic of another scale");
   return Slot{e.type, a.nullable || b.nullable, bounds};
 }
 
 absl::StatusOr<Slot> OfComparison(const Slot& a, const Slot& b) {
   const bool comparable = a.type.kind == b.type.kind || (a.type.numeric() && b.type.numeric());
-  if (!comparable) return Bad("a comparison of two kinds");
+  if (!comparable) return BadExpression("a comparison of two kinds");
   return Slot{Type::Bool(), a.nullable || b.nullable, {}};
 }
 
 absl::StatusOr<Slot> OfIn(const Expr& e, std::span<const Slot> args) {
   for (size_t i = 1; i < args.size(); ++i) {
-    if (e.children[i].op != Op::kLiteral || e.children[i].literal.null || !Alike(args[i].type, args[0].type))
-      return Bad("IN over something else than values of one type");
+    if (e.children[i].op != Op::kLiteral || e.children[i].literal.null ||
+        !SameKindAndScale(args[i].type, args[0].type))
+      return BadExpression("IN over something else than values of one type");
   }
   return Slot{Type::Bool(), args[0].nullable, {}};
 }
@@ -267,10 +258,10 @@ absl::StatusOr<Slot> OfCase(const Expr& e, std::span<const Slot> args) {
   for (size_t i = 0; i < args.size(); ++i) {
     const bool condition = i % 2 == 0 && i + 1 < args.size();
     if (condition) {
-      if (args[i].type.kind != TypeKind::kBool) return Bad("WHEN something that is no condition");
+      if (args[i].type.kind != TypeKind::kBool) return BadExpression("WHEN something that is no condition");
       continue;
     }
-    if (!Alike(args[i].type, e.type)) return Bad("CASE with a result of another type");
+    if (!SameKindAndScale(args[i].type, e.type)) return BadExpression("CASE with a result of another type");
     out.nullable = out.nullable || args[i].nullable;
     if (!HasBounds(e.type) || IsNullLiteral(e.children[i])) continue;
     out.bounds = any ? United(out.bounds, args[i].bounds) : args[i].bounds;
@@ -281,27 +272,29 @@ absl::StatusOr<Slot> OfCase(const Expr& e, std::span<const Slot> args) {
 }
 
 absl::StatusOr<Slot> OfCast(const Expr& e, const Slot& from) {
-  if (!CastExists(from.type, e.type)) return Bad("a cast that does not exist");
+  if (!CastExists(from.type, e.type)) return BadExpression("a cast that does not exist");
   const bool known_width = e.index == -1 || e.index == 2 || e.index == 4 || e.index == 8;
   const bool known_digits = e.index == -1 || (e.index > 0 && e.index <= kMaxDecimalDigits);
   const bool fits = e.type.kind == TypeKind::kInteger   ? known_width
                     : e.type.kind == TypeKind::kDecimal ? known_digits
                                                         : e.index == -1;
-  if (!fits) return Bad("a cast to a type of no known width");
+  if (!fits) return BadExpression("a cast to a type of no known width");
   return Slot{e.type, from.nullable, CastBounds(e, from)};
 }
 
 absl::StatusOr<Slot> OfExtract(const Expr& e, const Slot& from) {
-  if (from.type.kind != TypeKind::kDate || e.type != Type::Integer()) return Bad("a field of no date");
+  if (from.type.kind != TypeKind::kDate || e.type != Type::Integer())
+    return BadExpression("a field of no date");
   const int most = e.op == Op::kExtractYear ? 9999 : e.op == Op::kExtractMonth ? 12 : 31;
   return Slot{e.type, from.nullable, {1, most, true}};
 }
 
 /// The one check of calls: the function exists, and its operands fit a signature.
 absl::StatusOr<Slot> OfFunction(const Expr& e, std::span<const Slot> args) {
-  if (e.index < 0 || e.index > static_cast<int>(kLastFunction)) return Bad("a function that does not exist");
+  if (e.index < 0 || e.index > static_cast<int>(kLastFunction))
+    return BadExpression("a function that does not exist");
   const std::optional<Type> type = ResultType(FunctionOf(e), e.children);
-  if (!type || *type != e.type) return Bad("a function that does not take its operands");
+  if (!type || *type != e.type) return BadExpression("a function that does not take its operands");
   // Some strict functions return NULL for other values; of the others few never return it.
   const bool nullable =
       IsStrict(FunctionOf(e)) ? MakesNulls(FunctionOf(e)) || Nullable(args) : !NeverNull(FunctionOf(e), args);
@@ -309,7 +302,7 @@ absl::StatusOr<Slot> OfFunction(const Expr& e, std::span<const Slot> args) {
 }
 
 absl::StatusOr<Slot> OfLiteral(const Expr& e) {
-  if (!IsValueOf(e.literal, e.type)) return Bad("a literal that is no value of its type");
+  if (!IsValueOf(e.literal, e.type)) return BadExpression("a literal that is no value of its type");
   Slot out{e.type, e.literal.null, {}};
   if (HasBounds(e.type)) out.bounds = {e.literal.null ? 0 : e.literal.number, 0, true};
   out.bounds.high = out.bounds.low;
@@ -319,19 +312,19 @@ absl::StatusOr<Slot> OfLiteral(const Expr& e) {
 absl::StatusOr<Slot> OfColumn(const Expr& e, const Schema& input) {
   const auto slot = static_cast<uint32_t>(e.column.column);
   if (e.column != ColumnRef{0, e.column.column} || slot >= input.size())
-    return Bad("a slot that is not there");
-  if (input[slot].type != e.type) return Bad("a column of another type than its slot");
+    return BadExpression("a slot that is not there");
+  if (input[slot].type != e.type) return BadExpression("a column of another type than its slot");
   return input[slot];
 }
 
 /// The common part of operators that return a boolean.
 absl::StatusOr<Slot> OfCondition(const Expr& e, std::span<const Slot> args) {
-  if (e.type != Type::Bool()) return Bad("a condition of another type than boolean");
+  if (e.type != Type::Bool()) return BadExpression("a condition of another type than boolean");
   switch (e.op) {
     case Op::kAnd:
     case Op::kOr:
     case Op::kNot:
-      if (!AllBool(args)) return Bad("AND, OR or NOT of something else than booleans");
+      if (!AllBool(args)) return BadExpression("AND, OR or NOT of something else than booleans");
       return Slot{e.type, Nullable(args), {}};
     case Op::kIsNull:
       return Slot{e.type, false, {}};
@@ -339,7 +332,7 @@ absl::StatusOr<Slot> OfCondition(const Expr& e, std::span<const Slot> args) {
       return OfIn(e, args);
     case Op::kLike:
       if (args[0].type.kind != TypeKind::kString || e.literal.null || !IsValueOf(e.literal, Type::String()))
-        return Bad("LIKE of something else than text");
+        return BadExpression("LIKE of something else than text");
       return Slot{e.type, args[0].nullable, {}};
     default:
       return OfComparison(args[0], args[1]);
@@ -347,8 +340,8 @@ absl::StatusOr<Slot> OfCondition(const Expr& e, std::span<const Slot> args) {
 }
 
 absl::StatusOr<Slot> OfNode(const Expr& e, std::span<const Slot> args, const Schema& input) {
-  if (!HasItsOperands(e.op, args.size())) return Bad("an operator with another number of operands");
-  if (!IsValueType(e.type)) return Bad("a type without values");
+  if (!HasItsOperands(e.op, args.size())) return BadExpression("an operator with another number of operands");
+  if (!IsValueType(e.type)) return BadExpression("a type without values");
   switch (e.op) {
     case Op::kColumn:
       return OfColumn(e, input);
@@ -362,7 +355,8 @@ absl::StatusOr<Slot> OfNode(const Expr& e, std::span<const Slot> args, const Sch
       return OfArithmetic(e, args[0], args[1]);
     case Op::kNegate:
       if (args[0].type.real() && args[0].type == e.type) return Slot{e.type, args[0].nullable, {}};
-      if (!args[0].type.numeric() || args[0].type != e.type) return Bad("the negative of no number");
+      if (!args[0].type.numeric() || args[0].type != e.type)
+        return BadExpression("the negative of no number");
       return Slot{e.type, args[0].nullable, Difference({0, 0, true}, args[0].bounds)};
     case Op::kCase:
       return OfCase(e, args);
@@ -390,7 +384,7 @@ bool IsValueType(const Type& type) {
 
 bool IsValueOf(const Value& value, const Type& type) {
   if (value.null) return true;
-  if (!Alike(value.type, type)) return false;
+  if (!SameKindAndScale(value.type, type)) return false;
   const auto within = [&](const Bounds& b) { return value.number >= b.low && value.number <= b.high; };
   switch (type.kind) {
     case TypeKind::kBool:

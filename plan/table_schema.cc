@@ -7,16 +7,13 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "plan/flow.h"
+#include "plan/plan_error.h"
 #include "plan/slot_of.h"
 #include "types/date.h"
 #include "types/wire.h"
 
 namespace nam::plan {
 namespace {
-
-absl::Status Bad(const char* what) {
-  return absl::InvalidArgumentError(absl::StrCat("not a plan: ", what));
-}
 
 /// The range of a record's column of this width.
 Bounds BoundsOfRecords(const proto::Type& type) {
@@ -74,9 +71,9 @@ std::optional<uint32_t> ColumnOf(const Pipeline& pipeline, size_t step, const Ex
 absl::Status CheckScan(const TableScan& scan, const proto::Table& table) {
   for (size_t i = 0; i < scan.columns.size(); ++i) {
     if (scan.columns[i] >= static_cast<uint32_t>(table.columns_size()))
-      return Bad("a scan of columns that are not there");
+      return BadPlan("a scan of columns that are not there");
     NAM_ASSIGN_OR_RETURN(const Slot slot, SlotOfColumn(table, scan.columns[i]));
-    if (slot != scan.slots[i]) return Bad("a scan of columns that hold something else");
+    if (slot != scan.slots[i]) return BadPlan("a scan of columns that hold something else");
   }
   return absl::OkStatus();
 }
@@ -95,7 +92,7 @@ absl::Status CheckMatch(const PhysicalPlan& plan, uint32_t number, const TableMe
     NAM_CHECK(built && probed, "Check has seen to it");
     if (MatchingKey(*tables[scan.table], *built, *tables[ScanOf(claimed)->table], *probed) !=
         scan.co_partitioned_key) {
-      return Bad("a partition match of tables that do not match");
+      return BadPlan("a partition match of tables that do not match");
     }
   }
   return absl::OkStatus();
@@ -133,12 +130,12 @@ std::optional<int32_t> MatchingKey(const proto::Table& build, uint32_t build_col
 }
 
 absl::Status CheckTables(const PhysicalPlan& plan, const TableMetadata& tables) {
-  if (tables.size() != plan.tables.size()) return Bad("tables and their metadata do not match");
+  if (tables.size() != plan.tables.size()) return BadPlan("tables and their metadata do not match");
   for (size_t t = 0; t < tables.size(); ++t) {
     const TableRef& ref = plan.tables[t];
     if (ref.name != tables[t]->name() || ref.allocation != tables[t]->allocation())
       return absl::FailedPreconditionError(absl::StrCat("the plan is for another version of ", ref.name));
-    if (ref.records != tables[t]->has_record()) return Bad("a table of another kind");
+    if (ref.records != tables[t]->has_record()) return BadPlan("a table of another kind");
   }
   for (uint32_t p = 0; p < plan.pipelines.size(); ++p) {
     const TableScan* scan = ScanOf(plan.pipelines[p]);

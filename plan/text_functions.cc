@@ -20,8 +20,6 @@
 namespace nam::plan {
 namespace {
 
-using F = Function;
-
 /// PostgreSQL's letters in a database of C.UTF-8. Never freed.
 locale_t CharacterLocale() {
   static const locale_t locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
@@ -173,7 +171,7 @@ std::string Md5(std::string_view text) {
   return out;
 }
 
-absl::StatusOr<std::string> Padded(const Expr& call, std::span<const Value> a, bool left) {
+absl::StatusOr<std::string> PaddedText(const Expr& call, std::span<const Value> a, bool left) {
   const std::string_view text = a[0].text, fill = a.size() > 2 ? std::string_view(a[2].text) : " ";
   if (a[1].number <= 0) return std::string();
   const auto characters = static_cast<__int128>(CountCharacters(text));
@@ -237,7 +235,7 @@ absl::StatusOr<std::string_view> SubstringOf(const Expr& call, std::span<const V
 }
 
 /// Replaces so many characters of the text from `from` on.
-absl::StatusOr<std::string> Overlaid(const Expr& call, std::span<const Value> a) {
+absl::StatusOr<std::string> OverlaidText(const Expr& call, std::span<const Value> a) {
   const __int128 from = a[2].number;
   const __int128 characters = a.size() > 3 ? a[3].number : static_cast<__int128>(CountCharacters(a[1].text));
   if (from <= 0)
@@ -298,7 +296,7 @@ absl::StatusOr<Value> Matches(const Expr& call, std::span<const Value> a, bool i
   return Value::Bool(expression->Matches(a[0].text));
 }
 
-std::string Joined(std::span<const Value> values, std::string_view separator) {
+std::string JoinedText(std::span<const Value> values, std::string_view separator) {
   std::string out;
   bool first = true;
   for (const Value& value : values) {
@@ -317,19 +315,16 @@ absl::StatusOr<Value> Checked(absl::StatusOr<std::string> text) {
   if (!text.ok()) return text.status();
   return Value::String(*std::move(text));
 }
-Value NumberOf(size_t n) {
-  return Value::Integer(static_cast<int64_t>(n));
-}
 
 absl::StatusOr<Value> TextOrError(const Expr& call, std::span<const Value> a) {
   switch (FunctionOf(call)) {
     case F::kConcat:
-      return TextOf(Joined(a, ""));
+      return TextOf(JoinedText(a, ""));
     case F::kConcatAll:
-      return TextOf(Joined(a, ""));
+      return TextOf(JoinedText(a, ""));
     case F::kConcatWith:
       if (a[0].null) return Value::Null(call.type);
-      return TextOf(Joined(a.subspan(1), a[0].text));
+      return TextOf(JoinedText(a.subspan(1), a[0].text));
     case F::kUpper:
       return TextOf(UpperCase(a[0].text));
     case F::kLower:
@@ -354,7 +349,7 @@ absl::StatusOr<Value> TextOrError(const Expr& call, std::span<const Value> a) {
       return TextOf(RightOf(a[0].text, a[1].number));
     case F::kPadLeft:
     case F::kPadRight:
-      return Checked(Padded(call, a, FunctionOf(call) == F::kPadLeft));
+      return Checked(PaddedText(call, a, FunctionOf(call) == F::kPadLeft));
     case F::kRepeat:
       return Checked(Repeated(call, a));
     case F::kReverse:
@@ -366,7 +361,7 @@ absl::StatusOr<Value> TextOrError(const Expr& call, std::span<const Value> a) {
     case F::kMd5:
       return TextOf(Md5(a[0].text));
     case F::kOverlay:
-      return Checked(Overlaid(call, a));
+      return Checked(OverlaidText(call, a));
     case F::kFormatText:
       if (a[0].null) return Value::Null(call.type);
       return Checked(FormatText(call, a));
@@ -404,21 +399,21 @@ std::string_view Substring(std::string_view text, __int128 from, __int128 charac
 absl::StatusOr<Value> ApplyToText(const Expr& call, std::span<const Value> a) {
   switch (FunctionOf(call)) {
     case F::kLength:
-      return NumberOf(CountCharacters(a[0].text));
+      return UnsignedValue(CountCharacters(a[0].text));
     case F::kOctetLength:
-      return NumberOf(a[0].text.size());
+      return UnsignedValue(a[0].text.size());
     case F::kBitLength:
-      return NumberOf(8 * a[0].text.size());
+      return UnsignedValue(8 * a[0].text.size());
     case F::kPosition: {
       const size_t found = a[0].text.find(a[1].text);
-      if (found == std::string::npos) return NumberOf(0);
-      return NumberOf(CountCharacters(std::string_view(a[0].text).substr(0, found)) + 1);
+      if (found == std::string::npos) return UnsignedValue(0);
+      return UnsignedValue(CountCharacters(std::string_view(a[0].text).substr(0, found)) + 1);
     }
     case F::kStartsWith:
       return Value::Bool(a[0].text.starts_with(a[1].text));
     case F::kAscii: {
       const char32_t c = a[0].text.empty() ? 0 : CodePointAt(a[0].text, 0);
-      return NumberOf(c == kNoCharacter ? static_cast<uint8_t>(a[0].text[0]) : c);
+      return UnsignedValue(c == kNoCharacter ? static_cast<uint8_t>(a[0].text[0]) : c);
     }
     case F::kLike:
       return Like(call, a[0].text, a[1].text);

@@ -14,14 +14,7 @@
 namespace nam::plan {
 namespace {
 
-using F = Function;
 using T = TimeField;
-
-constexpr int64_t kSecond = 1'000'000, kMinute = 60 * kSecond, kHour = 60 * kMinute;
-
-int64_t DayOf(int64_t us) {
-  return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
-}
 
 /// The parts of a timestamp or an interval.
 struct Parts {
@@ -130,15 +123,15 @@ std::optional<Extracted> Extract(T field, const Parts& parts) {
     case T::kMillennium:
       return Extracted{(parts.year + before_all) / 1000};
     case T::kHour:
-      return Extracted{parts.us / kHour};
+      return Extracted{parts.us / kMicrosecondsPerHour};
     case T::kMinute:
-      return Extracted{parts.us / kMinute % 60};
+      return Extracted{parts.us / kMicrosecondsPerMinute % 60};
     case T::kSecond:
-      return Extracted{parts.us % kMinute, 6};
+      return Extracted{parts.us % kMicrosecondsPerMinute, 6};
     case T::kMillisecond:
-      return Extracted{parts.us % kMinute, 3};
+      return Extracted{parts.us % kMicrosecondsPerMinute, 3};
     case T::kMicrosecond:
-      return Extracted{parts.us % kMinute, 0};
+      return Extracted{parts.us % kMicrosecondsPerMinute, 0};
     default:
       return interval ? std::nullopt : CalendarField(field, parts);
   }
@@ -194,11 +187,11 @@ std::optional<int64_t> UnitOf(T field) {
     case T::kMillisecond:
       return 1000;
     case T::kSecond:
-      return kSecond;
+      return kMicrosecondsPerSecond;
     case T::kMinute:
-      return kMinute;
+      return kMicrosecondsPerMinute;
     case T::kHour:
-      return kHour;
+      return kMicrosecondsPerHour;
     case T::kDay:
       return kMicrosecondsPerDay;
     default:
@@ -265,7 +258,7 @@ Value MovedTime(const Value& time, const Value& by, int sign) {
   return Value::Time(moved < 0 ? moved + kMicrosecondsPerDay : moved);
 }
 
-absl::StatusOr<Value> Moved(const Expr& call, const Value& time, const Value& by, int sign) {
+absl::StatusOr<Value> MovedByInterval(const Expr& call, const Value& time, const Value& by, int sign) {
   if (time.type.kind == TypeKind::kTime) return MovedTime(time, by, sign);
   const absl::StatusOr<int64_t> us = AddToTimestamp(static_cast<int64_t>(time.number), by.interval(), sign);
   if (!us.ok()) return TimestampOutOfRange(call.position);
@@ -451,9 +444,11 @@ absl::StatusOr<Value> ApplyToTimes(const Expr& call, std::span<const Value> a) {
       return a[1].type.kind == TypeKind::kInterval ? TruncateInterval(call, a[0], a[1])
                                                    : TruncateTime(call, a);
     case F::kMoveForward:
-      return call.type.kind == TypeKind::kTimestampTz ? ApplyToZones(call, a) : Moved(call, a[0], a[1], 1);
+      return call.type.kind == TypeKind::kTimestampTz ? ApplyToZones(call, a)
+                                                      : MovedByInterval(call, a[0], a[1], 1);
     case F::kMoveBack:
-      return call.type.kind == TypeKind::kTimestampTz ? ApplyToZones(call, a) : Moved(call, a[0], a[1], -1);
+      return call.type.kind == TypeKind::kTimestampTz ? ApplyToZones(call, a)
+                                                      : MovedByInterval(call, a[0], a[1], -1);
     case F::kTimeBetween: {
       const __int128 us = a[0].number - a[1].number;
       if (a[0].type.kind == TypeKind::kTime) return Value::Span({0, 0, static_cast<int64_t>(us)});

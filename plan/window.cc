@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "base/status_macros.h"
 #include "plan/aggregate_slots.h"
+#include "plan/plan_error.h"
 #include "plan/slot_of.h"
 #include "types/interval.h"
 #include "types/real.h"
@@ -17,10 +17,6 @@ namespace {
 using BoundKind = FrameBound::Kind;
 
 constexpr Bounds kPlaces{1, std::numeric_limits<int64_t>::max(), true};
-
-absl::Status Bad(const char* what) {
-  return absl::InvalidArgumentError(std::string("not a plan: ") + what);
-}
 
 bool HasOffset(const FrameBound& bound) {
   return bound.kind == BoundKind::kPreceding || bound.kind == BoundKind::kFollowing;
@@ -40,24 +36,24 @@ absl::Status CheckFrame(const WindowFrame& frame, const Schema& input, std::span
   for (const FrameBound& bound : {frame.start, frame.end}) {
     const bool by_distance = HasOffset(bound) && frame.unit == WindowFrame::Unit::kRange;
     if (HasOffset(bound) ? !by_distance && bound.offset < 0 : bound.offset != 0)
-      return Bad("a frame with a negative offset");
+      return BadPlan("a frame with a negative offset");
     if (!HasOffset(bound) || frame.unit == WindowFrame::Unit::kRows) continue;
-    if (order.empty()) return Bad("a frame of peers without an order");
+    if (order.empty()) return BadPlan("a frame of peers without an order");
     if (!by_distance) continue;
     if (order.size() != 1 || !HasDistances(input[order[0].slot].type))
-      return Bad("a frame by distance over something else than one key with distances");
+      return BadPlan("a frame by distance over something else than one key with distances");
     if (!IsDistance(bound.offset, input[order[0].slot].type))
-      return Bad("a frame by something else than a distance");
+      return BadPlan("a frame by something else than a distance");
   }
   if (frame.start.kind == BoundKind::kUnboundedFollowing ||
       frame.end.kind == BoundKind::kUnboundedPreceding || frame.end.kind < frame.start.kind) {
-    return Bad("a frame that ends before it starts");
+    return BadPlan("a frame that ends before it starts");
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<Slot> OfShare(const WindowCall& call) {
-  if (call.type != Type::Double()) return Bad("a share that is no floating point");
+  if (call.type != Type::Double()) return BadPlan("a share that is no floating point");
   return Slot{call.type, false, {}};
 }
 
@@ -69,26 +65,28 @@ absl::StatusOr<Slot> OfAggregate(const WindowCall& call, const Schema& arguments
   std::vector<Type> types;
   for (const Slot& argument : arguments) types.push_back(argument.type);
   NAM_RETURN_IF_ERROR(CheckCall(call.aggregate, types, call.type));
-  if (call.aggregate == AggregateFunction::kCountDistinct) return Bad("a window over distinct values");
+  if (call.aggregate == AggregateFunction::kCountDistinct) return BadPlan("a window over distinct values");
   return AggregateResult(call.aggregate, call.type, arguments);
 }
 
 /// Whether values have one form; texts of any length do.
-bool Alike(const Type& a, const Type& b) {
+bool SameForm(const Type& a, const Type& b) {
   return a.kind == b.kind && a.scale == b.scale && a.blank_padded == b.blank_padded;
 }
 
 /// lag, lead.
 absl::StatusOr<Slot> OfNeighbour(const WindowCall& call, const Schema& arguments) {
-  if (arguments.empty() || arguments.size() > 3) return Bad("lag or lead with another number of arguments");
-  if (arguments.size() > 1 && !IsInteger(arguments[1])) return Bad("lag or lead by something else than rows");
+  if (arguments.empty() || arguments.size() > 3)
+    return BadPlan("lag or lead with another number of arguments");
+  if (arguments.size() > 1 && !IsInteger(arguments[1]))
+    return BadPlan("lag or lead by something else than rows");
   Slot out = arguments[0];
-  if (!Alike(call.type, out.type)) return Bad("lag or lead of another type");
+  if (!SameForm(call.type, out.type)) return BadPlan("lag or lead of another type");
   out.type = call.type;
   out.nullable = true;
   if (arguments.size() < 3) return out;
   const Slot& otherwise = arguments[2];
-  if (!Alike(otherwise.type, out.type)) return Bad("lag or lead with a default of another type");
+  if (!SameForm(otherwise.type, out.type)) return BadPlan("lag or lead with a default of another type");
   const bool known = out.bounds.known && otherwise.bounds.known;
   out.bounds = known ? Bounds{std::min(out.bounds.low, otherwise.bounds.low),
                               std::max(out.bounds.high, otherwise.bounds.high), true}
@@ -99,10 +97,11 @@ absl::StatusOr<Slot> OfNeighbour(const WindowCall& call, const Schema& arguments
 /// first_value, last_value, nth_value.
 absl::StatusOr<Slot> OfFrameValue(const WindowCall& call, const Schema& arguments) {
   const bool nth = call.function == WindowFunction::kNthValue;
-  if (arguments.size() != (nth ? 2 : 1)) return Bad("a value of the frame with another number of arguments");
-  if (nth && !IsInteger(arguments[1])) return Bad("a value of the frame by something else than a number");
+  if (arguments.size() != (nth ? 2 : 1))
+    return BadPlan("a value of the frame with another number of arguments");
+  if (nth && !IsInteger(arguments[1])) return BadPlan("a value of the frame by something else than a number");
   Slot out = arguments[0];
-  if (call.type != out.type) return Bad("a value of the frame of another type");
+  if (call.type != out.type) return BadPlan("a value of the frame of another type");
   out.nullable = true;
   return out;
 }
@@ -116,7 +115,7 @@ bool HasDistances(const Type& type) {
 absl::StatusOr<Slot> ResultOf(const WindowCall& call, const Schema& input, std::span<const Order> order) {
   Schema arguments;
   for (const uint32_t slot : call.arguments) {
-    if (slot >= input.size()) return Bad("an argument that is not there");
+    if (slot >= input.size()) return BadPlan("an argument that is not there");
     arguments.push_back(input[slot]);
   }
   NAM_RETURN_IF_ERROR(CheckFrame(call.frame, input, order));
@@ -132,16 +131,16 @@ absl::StatusOr<Slot> ResultOf(const WindowCall& call, const Schema& input, std::
       return OfFrameValue(call, arguments);
     case WindowFunction::kNtile:
       if (arguments.size() != 1 || !IsInteger(arguments[0]))
-        return Bad("ntile of something else than a number");
-      if (call.type != Type::Integer()) return Bad("a place that is no integer");
+        return BadPlan("ntile of something else than a number");
+      if (call.type != Type::Integer()) return BadPlan("a place that is no integer");
       return Slot{call.type, true, kPlaces};
     default:
       break;
   }
-  if (!arguments.empty()) return Bad("a place with arguments");
+  if (!arguments.empty()) return BadPlan("a place with arguments");
   if (call.function == WindowFunction::kPercentRank || call.function == WindowFunction::kCumeDist)
     return OfShare(call);
-  if (call.type != Type::Integer()) return Bad("a place that is no integer");
+  if (call.type != Type::Integer()) return BadPlan("a place that is no integer");
   return Slot{call.type, false, kPlaces};
 }
 

@@ -8,6 +8,8 @@
 /// rounded. kProbeKeyPs and kRecordRowPs, which SSB does not need, are guesses.
 namespace nam::plan::work_cost {
 
+inline constexpr double kPsPerMs = 1e9;
+
 inline constexpr int64_t kBlockPs = 150'000;        // zones, sources, pointers: independent of the rows
 inline constexpr int64_t kChecksumBytePs = 40;      // XXH3
 inline constexpr int64_t kFirstFilterRowPs = 350;   // over codes in order

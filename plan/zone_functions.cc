@@ -8,17 +8,15 @@
 #include "base/status_macros.h"
 #include "plan/function_families.h"
 #include "plan/time_field.h"
+#include "types/characters.h"
 #include "types/date.h"
 #include "types/date_text.h"
-#include "types/decimal.h"
 #include "types/sql_error.h"
 #include "types/time_zone.h"
 
 /// Functions with a time zone: an argument names it, so that the result depends on nothing else.
 namespace nam::plan {
 namespace {
-
-using F = Function;
 
 absl::StatusOr<const TimeZone*> ZoneOf(const Expr& call, const Value& name) {
   const TimeZone* zone = TimeZone::OfThread(name.text);
@@ -41,7 +39,7 @@ absl::StatusOr<Value> AtZone(const Expr& call, const Value& name, const Value& t
 }
 
 /// Months and days are those of the zone's calendar, hours those of UTC.
-absl::StatusOr<Value> Moved(const Expr& call, std::span<const Value> a, int sign) {
+absl::StatusOr<Value> MovedInZone(const Expr& call, std::span<const Value> a, int sign) {
   NAM_ASSIGN_OR_RETURN(const TimeZone* zone, ZoneOf(call, a[2]));
   auto us = static_cast<int64_t>(a[0].number);
   const Interval by = a[1].interval();
@@ -128,9 +126,9 @@ absl::StatusOr<Value> TruncateZoned(const Expr& call, TimeField field, const Val
 absl::StatusOr<Value> ApplyToZones(const Expr& call, std::span<const Value> a) {
   switch (FunctionOf(call)) {
     case F::kMoveForward:
-      return Moved(call, a, 1);
+      return MovedInZone(call, a, 1);
     case F::kMoveBack:
-      return Moved(call, a, -1);
+      return MovedInZone(call, a, -1);
     case F::kAtZone:
       return AtZone(call, a[0], a[1]);
     case F::kTimestampTzOfText:

@@ -31,7 +31,8 @@ constexpr char kDropHint[] = "drop what depends on it first, or DROP … CASCADE
 constexpr char kAlterHint[] = "DROP VIEW what depends on it first, and CREATE it again afterwards";
 
 /// The catalog's error with names in SQL's quotes, and this hint if something depends on the entry.
-absl::Status InSql(const absl::Status& status, const std::string& what, const char* hint, int position) {
+absl::Status CatalogErrorInSql(const absl::Status& status, const std::string& what, const char* hint,
+                               int position) {
   if (status.ok() || SqlErrorOf(status).has_value()) return status;
   const std::string message = absl::StrReplaceAll(catalog::MessageOfService(status), {{"`", "\""}});
   if (absl::IsAborted(status)) {
@@ -61,12 +62,6 @@ absl::Status Exists(const std::string& what, const std::string& name, const char
                    .position = position,
                    .hint = "choose another name",
                    .sqlstate = state});
-}
-
-ResultSet Command(std::string command) {
-  ResultSet result;
-  result.command = std::move(command);
-  return result;
 }
 
 }  // namespace
@@ -106,7 +101,7 @@ absl::Status CatalogChanges::DropTables(const sql::DropTableStatement& statement
 
 absl::StatusOr<ResultSet> CatalogChanges::Drop(const sql::DropTableStatement& statement) {
   constexpr const char* kCommands[] = {"DROP TABLE", "DROP VIEW", "DROP SCHEMA"};
-  ResultSet result = Command(kCommands[static_cast<size_t>(statement.kind)]);
+  ResultSet result = CommandResult(kCommands[static_cast<size_t>(statement.kind)]);
   const absl::Status dropped = DropTables(statement, result);
   if (absl::IsNotFound(dropped)) {
     if (!statement.if_exists) return Missing(statement);
@@ -114,14 +109,14 @@ absl::StatusOr<ResultSet> CatalogChanges::Drop(const sql::DropTableStatement& st
               result);
     return result;
   }
-  NAM_RETURN_IF_ERROR(InSql(dropped,
-                            absl::StrCat("cannot drop ", WordOf(statement.kind), " ", Quote(statement.table)),
-                            kDropHint, statement.position));
+  NAM_RETURN_IF_ERROR(CatalogErrorInSql(
+      dropped, absl::StrCat("cannot drop ", WordOf(statement.kind), " ", Quote(statement.table)), kDropHint,
+      statement.position));
   return result;
 }
 
 absl::StatusOr<ResultSet> CatalogChanges::CreateSchema(const sql::CreateSchemaStatement& statement) {
-  ResultSet result = Command("CREATE SCHEMA");
+  ResultSet result = CommandResult("CREATE SCHEMA");
   proto::ChangeCatalogRequest request;
   request.mutable_create()->mutable_entry()->set_name(SchemaEntryOf(statement.name));
   request.mutable_create()->mutable_entry()->set_schema(true);
@@ -133,7 +128,8 @@ absl::StatusOr<ResultSet> CatalogChanges::CreateSchema(const sql::CreateSchemaSt
     AddNotice(absl::StrCat("schema ", Quote(statement.name), " already exists, skipping"), result);
     return result;
   }
-  NAM_RETURN_IF_ERROR(InSql(made, absl::StrCat("cannot create schema ", Quote(statement.name)), "", -1));
+  NAM_RETURN_IF_ERROR(
+      CatalogErrorInSql(made, absl::StrCat("cannot create schema ", Quote(statement.name)), "", -1));
   return result;
 }
 
@@ -146,13 +142,14 @@ absl::StatusOr<ResultSet> CatalogChanges::CreateView(const sql::CreateViewStatem
   const absl::Status made = attachment_.catalog().ChangeCatalog(request).status();
   if (absl::IsAlreadyExists(made))
     return Exists("relation", statement.view.name(), sqlstate::kDuplicateTable, statement.position);
-  NAM_RETURN_IF_ERROR(InSql(made, absl::StrCat("cannot create view ", Quote(statement.view.name())),
-                            kAlterHint, statement.position));
-  return Command("CREATE VIEW");
+  NAM_RETURN_IF_ERROR(CatalogErrorInSql(made,
+                                        absl::StrCat("cannot create view ", Quote(statement.view.name())),
+                                        kAlterHint, statement.position));
+  return CommandResult("CREATE VIEW");
 }
 
 absl::StatusOr<ResultSet> CatalogChanges::Alter(const sql::AlterTableStatement& statement) {
-  ResultSet result = Command(statement.command);
+  ResultSet result = CommandResult(statement.command);
   for (const std::string& notice : statement.notices) AddNotice(notice, result);
   if (statement.table == nullptr) return result;
   const proto::Table& table = *statement.table;
@@ -169,8 +166,8 @@ absl::StatusOr<ResultSet> CatalogChanges::Alter(const sql::AlterTableStatement& 
   const absl::Status altered = attachment_.catalog().ChangeCatalog(request).status();
   if (absl::IsAlreadyExists(altered))
     return Exists("relation", statement.to, sqlstate::kDuplicateTable, statement.position);
-  NAM_RETURN_IF_ERROR(
-      InSql(altered, absl::StrCat("cannot alter ", Quote(table.name())), kAlterHint, statement.position));
+  NAM_RETURN_IF_ERROR(CatalogErrorInSql(altered, absl::StrCat("cannot alter ", Quote(table.name())),
+                                        kAlterHint, statement.position));
   return result;
 }
 

@@ -71,12 +71,6 @@ std::vector<int> AllColumns(const proto::Table& table) {
   return columns;
 }
 
-ResultSet Command(std::string command) {
-  ResultSet result;
-  result.command = std::move(command);
-  return result;
-}
-
 /// One COPY: threads take portions of the files, and give their rows to the loader.
 class ParallelCopy {
  public:
@@ -208,11 +202,11 @@ absl::StatusOr<ResultSet> ColumnarTables::Create(const sql::CreateTableStatement
   const absl::Status created =
       Load(statement.table, options, {}, [](LoadedRows&) { return absl::OkStatus(); }).status();
   if (absl::IsAlreadyExists(created)) {
-    if (statement.if_not_exists) return Command("CREATE TABLE");
+    if (statement.if_not_exists) return CommandResult("CREATE TABLE");
     return AlreadyExists(statement);
   }
   NAM_RETURN_IF_ERROR(created);
-  return Command("CREATE TABLE");
+  return CommandResult("CREATE TABLE");
 }
 
 absl::StatusOr<ResultSet> ColumnarTables::CreateAs(const sql::CreateTableAsStatement& statement,
@@ -227,7 +221,7 @@ absl::StatusOr<ResultSet> ColumnarTables::CreateAs(const sql::CreateTableAsState
                                             ? LoadFiles(*statement.file, options, report, result)
                                             : Load(table, options, AllColumns(table), fill);
   if (absl::IsAlreadyExists(rows.status())) {
-    if (statement.create.if_not_exists) return Command("CREATE TABLE AS");
+    if (statement.create.if_not_exists) return CommandResult("CREATE TABLE AS");
     return AlreadyExists(statement.create);
   }
   NAM_RETURN_IF_ERROR(rows.status());
@@ -278,7 +272,7 @@ absl::StatusOr<ResultSet> ColumnarTables::Insert(const sql::InsertStatement& sta
   const absl::StatusOr<uint64_t> rows = Load(table, AppendTo(table), statement.columns, fill);
   if (HasGone(attachment_, table, rows.status())) return ChangedMeanwhile(table.name());
   NAM_RETURN_IF_ERROR(rows.status());
-  return Command(absl::StrCat("INSERT 0 ", *rows));
+  return CommandResult(absl::StrCat("INSERT 0 ", *rows));
 }
 
 absl::StatusOr<ResultSet> ColumnarTables::Truncate(const sql::TruncateStatement& statement) {
@@ -286,7 +280,7 @@ absl::StatusOr<ResultSet> ColumnarTables::Truncate(const sql::TruncateStatement&
   for (int tries = 1;; ++tries) {
     const absl::Status emptied =
         Load(*table, InsteadOf(*table), {}, [](LoadedRows&) { return absl::OkStatus(); }).status();
-    if (emptied.ok()) return Command("TRUNCATE TABLE");
+    if (emptied.ok()) return CommandResult("TRUNCATE TABLE");
     if (!absl::IsAborted(emptied)) return emptied;
     const auto now = attachment_.catalog().GetTable(table->name());
     if (!now.ok() || tries == kTries || (*now)->has_record() ||
@@ -313,7 +307,7 @@ absl::StatusOr<ResultSet> ColumnarTables::Rewrite(const sql::AlterTableStatement
          .sqlstate = sqlstate::kDependentObjects});
   }
   NAM_RETURN_IF_ERROR(rewritten);
-  ResultSet result = Command(statement.command);
+  ResultSet result = CommandResult(statement.command);
   for (const std::string& notice : statement.notices) AddNotice(notice, result);
   return result;
 }
@@ -331,7 +325,7 @@ absl::StatusOr<ResultSet> ColumnarTables::Vacuum(const sql::VacuumStatement& sta
     if (!absl::IsAborted(compacted) || tries == kTries) return compacted;
     NAM_ASSIGN_OR_RETURN(table, attachment_.catalog().GetTable(table->name()));
   }
-  return Command("VACUUM");
+  return CommandResult("VACUUM");
 }
 
 absl::StatusOr<ResultSet> ColumnarTables::Copy(const sql::CopyStatement& statement, const Report& report) {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "base/interruption.h"
 #include "base/status_macros.h"
 #include "execution/methods.h"
+#include "types/sql_error.h"
 
 namespace nam::session {
 namespace {
@@ -27,6 +29,11 @@ constexpr int64_t kReleasePatienceUs = 200'000;
 constexpr int64_t kAttemptTimeoutUs = int64_t{24} * 3600 * 1'000'000;
 
 }  // namespace
+
+bool IsDeclined(const absl::Status& status) {
+  const std::optional<SqlError> error = SqlErrorOf(status);
+  return error.has_value() && error->sqlstate == execution::kTooManyQueries;
+}
 
 // Skipped by sessions that run no queries, or whose queries leave nothing at servers.
 absl::Status ComputeClients::PrepareReads() {

@@ -19,6 +19,16 @@
 
 namespace nam::session {
 
+/// Repeated loss of servers is an error of its own.
+inline constexpr int kMostLossRounds = 16;
+/// Within this time a dead server is noticed, by all attempts of a streamed stage too.
+inline constexpr int64_t kNoticeLossNs = 10'000'000'000;
+/// How long a run awaits attempts before it looks at other things.
+inline constexpr int64_t kAwaitUs = 5'000;
+
+/// Whether an attempt has this error because its server has not begun it. Another server may.
+bool IsDeclined(const absl::Status& status);
+
 /// A coordinator's connections to compute servers: calls that start their work, queue pairs to READ their
 /// results:
 ///

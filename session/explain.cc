@@ -24,7 +24,7 @@ std::string Grouped(uint64_t n) {
   return digits;
 }
 
-std::string Bytes(uint64_t bytes) {
+std::string BytesText(uint64_t bytes) {
   if (bytes < 10 << 10) return absl::StrFormat("%d B", bytes);
   if (bytes < 10 << 20) return absl::StrFormat("%.1f KiB", static_cast<double>(bytes) / 1024);
   return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
@@ -83,7 +83,7 @@ std::string Runs(const proto::PipelineCounters& c) {
   if (c.scratch_runs_written() == 0) return "";
   return absl::StrFormat(", %s sorted runs of %s pages (%s) to scratch memory",
                          Grouped(c.scratch_runs_written()), Grouped(c.scratch_pages_written()),
-                         Bytes(c.scratch_bytes_written()));
+                         BytesText(c.scratch_bytes_written()));
 }
 
 /// Each server's work in a pipeline.
@@ -93,13 +93,13 @@ void AddCounters(const std::vector<ServerReport>& servers, size_t place, std::ve
     const proto::PipelineCounters& c = server.reply.pipelines(static_cast<int>(place));
     std::vector<std::string> bytes;
     for (const proto::ServerBytes& b : c.bytes()) {
-      bytes.push_back(absl::StrFormat("%s from memory server %d", Bytes(b.bytes()), b.server()));
+      bytes.push_back(absl::StrFormat("%s from memory server %d", BytesText(b.bytes()), b.server()));
     }
     std::sort(bytes.begin(), bytes.end());
     if (c.exchange_bytes_received() > 0)
-      bytes.push_back(Bytes(c.exchange_bytes_received()) + " from other compute servers");
+      bytes.push_back(BytesText(c.exchange_bytes_received()) + " from other compute servers");
     if (c.exchange_bytes_sent() > 0)
-      bytes.push_back(Bytes(c.exchange_bytes_sent()) + " to other compute servers");
+      bytes.push_back(BytesText(c.exchange_bytes_sent()) + " to other compute servers");
     AddWrapped(
         absl::StrFormat("      compute server %d: rows %s -> %s, %.1f ms of which %.1f ms waiting, "
                         "blocks %s (%s skipped%s), %s%s",
@@ -128,10 +128,10 @@ std::string CostLine(const ExplainedStage& stage) {
   if (stage.star.joins.empty()) return line + ")";
   absl::StrAppend(&line, absl::StrFormat("; shuffle-based would cost %.3g ms, ", costs.shuffle.ms()));
   if (costs.pipelined_is_cheaper()) {
-    absl::StrAppend(&line, Bytes(static_cast<uint64_t>(costs.shuffled_bytes)),
+    absl::StrAppend(&line, BytesText(static_cast<uint64_t>(costs.shuffled_bytes)),
                     " sent from compute server to compute server)");
   } else {
-    absl::StrAppend(&line, "as it would not read ", Bytes(static_cast<uint64_t>(costs.replicated_bytes)),
+    absl::StrAppend(&line, "as it would not read ", BytesText(static_cast<uint64_t>(costs.replicated_bytes)),
                     " of build sides again; such plans are not available)");
   }
   return line;
@@ -177,7 +177,7 @@ void AddAssignment(const proto::Table& driving, const std::vector<ServerReport>&
                                server.member.id(), server.member.control_address(), server.member.threads(),
                                server.member.threads() == 1 ? "" : "s", Grouped(server.share.rows),
                                Percent(server.share.rows, rows), PartOf(driving, server.share),
-                               Bytes(server.share.driving_bytes), Bytes(server.share.build_bytes)),
+                               BytesText(server.share.driving_bytes), BytesText(server.share.build_bytes)),
                lines);
   }
 }

@@ -200,14 +200,14 @@ class Document {
 };
 
 /// In an array, as PostgreSQL prints it. Constants of a query may hold any bytes.
-std::string Text(Json document) {
+std::string JsonText(Json document) {
   return Json::array({std::move(document)}).dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
 
 std::string ExplainAsJson(const ExplainedQuery& query) {
-  return Text(Document(query).Run());
+  return JsonText(Document(query).Run());
 }
 
 std::string ExplainChangeAsJson(const ExplainedChange& change, const std::string& query) {
@@ -219,7 +219,7 @@ std::string ExplainChangeAsJson(const ExplainedChange& change, const std::string
   }
   Json out = {{"change", std::move(of)}};
   if (!query.empty()) out.update(Json::parse(query).at(0));
-  return Text(std::move(out));
+  return JsonText(std::move(out));
 }
 
 }  // namespace nam::session

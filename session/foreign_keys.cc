@@ -14,10 +14,6 @@ namespace {
 using partitioner::RecordLayout;
 using Columns = google::protobuf::RepeatedField<uint32_t>;
 
-std::span<const std::byte> BytesOf(const std::string& row) {
-  return std::as_bytes(std::span(row));
-}
-
 /// The bytes of a column of a row; nullopt if it is NULL.
 std::optional<std::string_view> Field(const RecordLayout& layout, uint32_t column, const std::string& row) {
   const RecordLayout::Field& field = layout.field(column);

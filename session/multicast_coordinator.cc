@@ -40,7 +40,7 @@ uint64_t DatagramsOf(const proto::Table& table) {
   return (bytes + fabric::kMaxDatagramBytes - 1) / fabric::kMaxDatagramBytes;
 }
 
-uint64_t BytesOf(const proto::Table& table, const std::vector<uint32_t>& columns) {
+uint64_t ColumnBytes(const proto::Table& table, const std::vector<uint32_t>& columns) {
   uint64_t row_bytes = 0;
   for (uint32_t column : columns)
     row_bytes += partitioner::StoredBytesOf(table.columns(static_cast<int>(column)));
@@ -84,7 +84,7 @@ std::string MulticastCoordinator::WhyRead(const Query& query, size_t join, Choic
     if (NeededOf(query, join, partitions) != first) return "each compute server needs a part of it";
   }
   const uint64_t bytes =
-      BytesOf(table, query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)].columns);
+      ColumnBytes(table, query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)].columns);
   if (bytes == 0) return "it is empty";
   const uint64_t datagrams = DatagramsOf(table);
   if (mode == Choice::kAuto && datagrams > kDatagramsPerServer * query.partitions.size()) {
@@ -102,7 +102,7 @@ std::string MulticastCoordinator::WhyNotCheaper(const Query& query, const std::v
   for (const size_t join : joins) {
     const proto::Table& table = BuildSide(query, join);
     const auto& planned = query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)];
-    const auto bytes = static_cast<double>(BytesOf(table, planned.columns));
+    const auto bytes = static_cast<double>(ColumnBytes(table, planned.columns));
     sides.rows += planned.rows;
     sides.bytes += bytes;
     sides.datagrams += std::max(bytes / fabric::kMaxDatagramBytes, static_cast<double>(BlocksOf(table)));

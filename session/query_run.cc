@@ -18,14 +18,9 @@ namespace {
 /// if its attempts finish sooner.
 constexpr uint64_t kWorthStealing = 8;
 constexpr double kWorthStealingNs = 1e6;
-/// Repeated loss of servers is an error of its own.
-constexpr int kMostRounds = 16;
 /// Attempts that found nothing to claim, because others were faster. More of them indicate a bug.
 constexpr int kMostFruitless = 1'000;
-constexpr int64_t kWaitUs = 5'000;
 constexpr int64_t kLookForServersNs = 20'000'000;
-/// Within this time a dead server is noticed.
-constexpr int64_t kNoticeLossNs = 10'000'000'000;
 
 void Merge(const proto::PipelineCounters& more, proto::PipelineCounters& into) {
   into.set_rows_in(into.rows_in() + more.rows_in());
@@ -62,12 +57,6 @@ absl::Status RowsAreOut(const absl::Status& why) {
                    absl::StrCat("a compute server was lost after rows of it had been delivered: ",
                                 std::string(why.message())),
                    -1, "what has been delivered is not the whole result; run the statement again");
-}
-
-/// The server has not begun the attempt, and another one may.
-bool IsDeclined(const absl::Status& status) {
-  const std::optional<SqlError> error = SqlErrorOf(status);
-  return error.has_value() && error->sqlstate == execution::kTooManyQueries;
 }
 
 bool IsFull(const absl::Status& status) {
@@ -159,7 +148,7 @@ absl::Status QueryRun::Loop() {
   while (left_ > 0) {
     if (options_.cancel) return absl::CancelledError("cancelled");
     const std::unique_ptr<ComputeClients::Work> work =
-        options_.clients.Await(options_.clock.After(kWaitUs), options_.cancel, options_.output.room);
+        options_.clients.Await(options_.clock.After(kAwaitUs), options_.cancel, options_.output.room);
     const bool ended = work != nullptr && !work->reply.more();
     if (work != nullptr) NAM_RETURN_IF_ERROR(Collect(*work));
     if (FullForGood()) return full_;
@@ -349,7 +338,7 @@ absl::Status QueryRun::HandOutAgain() {
     if (declined) servers_[s].declined = false;
     if (!servers_[s].gone && !servers_[s].declined) able.push_back(s);
   }
-  if (able.empty() || ++rounds_ > kMostRounds) {
+  if (able.empty() || ++rounds_ > kMostLossRounds) {
     return first_loss_.ok() ? absl::UnavailableError("all compute servers of the query have left it")
                             : first_loss_;
   }

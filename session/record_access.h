@@ -14,6 +14,11 @@
 
 namespace nam::session {
 
+/// Of rows, keys and pages that are kept as texts.
+inline std::span<const std::byte> BytesOf(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
 /// SQL's interface to the transaction engine: one transaction at a time, which sees its own writes. Rows have
 /// the layout of partitioner/record_row.h. ABORTED: in conflict with another transaction, ALREADY_EXISTS: the
 /// key is taken. An error of the engine may end the transaction as Abort does: RollBackTo tells. Only

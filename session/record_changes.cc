@@ -21,10 +21,6 @@ using plan::Expr;
 using sql::ChangeValue;
 using sql::ColumnAssignment;
 
-std::span<const std::byte> BytesOf(const std::string& row) {
-  return std::as_bytes(std::span(row));
-}
-
 /// Columns of table 0 are those of one row, columns of table 1 those of another.
 plan::Resolver TwoRows(const std::vector<Value>& first, const std::vector<Value>& second) {
   return [&first, &second](const Expr& e) {
@@ -32,8 +28,24 @@ plan::Resolver TwoRows(const std::vector<Value>& first, const std::vector<Value>
   };
 }
 
+/// 2200H if the number does not fit the column's type.
+absl::StatusOr<Value> NumberOf(const proto::Table& table, const proto::Column& column, uint64_t place) {
+  const __int128 number =
+      column.first_number() + static_cast<__int128>(place) * static_cast<__int128>(column.number_step());
+  if (plan::FitsInteger(number, static_cast<int>(column.type().precision()))) return Value::Integer(number);
+  const bool up = column.number_step() > 0;
+  const __int128 limit = __int128{1} << (8 * column.type().precision() - 1);
+  return UserError(sqlstate::kSequenceLimit,
+                   absl::StrCat("nextval: reached ", up ? "maximum" : "minimum", " value of sequence ",
+                                Quote(absl::StrCat(table.name(), "_", column.name(), "_seq")), " (",
+                                Int128ToString(up ? limit - 1 : -limit), ")"),
+                   -1, "its column has no larger numbers: give them in INSERT, or make another table");
+}
+
+}  // namespace
+
 /// Collects RETURNING's values of the rows.
-class Returned {
+class RecordChanges::Returned {
  public:
   explicit Returned(const std::vector<sql::OutputColumn>& outputs) : outputs_(outputs) {
     for (const sql::OutputColumn& output : outputs)
@@ -57,22 +69,6 @@ class Returned {
   const std::vector<sql::OutputColumn>& outputs_;
   ResultSet result_;
 };
-
-/// 2200H if the number does not fit the column's type.
-absl::StatusOr<Value> NumberOf(const proto::Table& table, const proto::Column& column, uint64_t place) {
-  const __int128 number =
-      column.first_number() + static_cast<__int128>(place) * static_cast<__int128>(column.number_step());
-  if (plan::FitsInteger(number, static_cast<int>(column.type().precision()))) return Value::Integer(number);
-  const bool up = column.number_step() > 0;
-  const __int128 limit = __int128{1} << (8 * column.type().precision() - 1);
-  return UserError(sqlstate::kSequenceLimit,
-                   absl::StrCat("nextval: reached ", up ? "maximum" : "minimum", " value of sequence ",
-                                Quote(absl::StrCat(table.name(), "_", column.name(), "_seq")), " (",
-                                Int128ToString(up ? limit - 1 : -limit), ")"),
-                   -1, "its column has no larger numbers: give them in INSERT, or make another table");
-}
-
-}  // namespace
 
 absl::StatusOr<Value> RecordChanges::DefaultOf(const proto::Table& table, int column,
                                                const ChangeValue& otherwise) {

@@ -50,6 +50,7 @@ class RecordChanges {
     Row rest;
   };
   class Inserting;
+  class Returned;
 
   using OnFound = std::function<absl::Status(Found found)>;
   /// Finds each row once.

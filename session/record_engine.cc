@@ -21,10 +21,6 @@ namespace {
 
 constexpr size_t kLookupsAtOnce = 256;
 
-std::span<const std::byte> Bytes(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
-
 /// Shared by the sessions of a process.
 struct SharedRecords {
   explicit SharedRecords(catalog::Attachment& attachment)
@@ -96,8 +92,8 @@ class RecordEngine final : public RecordAccess {
     NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
     const AllocationId id(table.record().parts(index).extents(0).allocation());
     absl::Status failed;
-    NAM_RETURN_IF_ERROR(
-        Lost(session_->ScanIndex(handle, id, Bytes(range.low), Bytes(range.high), Visitor(on_row, failed))));
+    NAM_RETURN_IF_ERROR(Lost(
+        session_->ScanIndex(handle, id, BytesOf(range.low), BytesOf(range.high), Visitor(on_row, failed))));
     return failed;
   }
   absl::Status VisitWrites(const proto::Table& table, const OnWrite& on_write) override {
@@ -233,7 +229,7 @@ class RecordEngine final : public RecordAccess {
     const size_t row_bytes = table.record().row_bytes();
     std::vector<txn::Lookup> lookups;
     for (size_t i = 0; i < keys.size(); ++i) {
-      const std::span<const std::byte> key = Bytes(keys[i]).first(table.record().key_bytes());
+      const std::span<const std::byte> key = BytesOf(keys[i]).first(table.record().key_bytes());
       lookups.push_back({handle, key, rows.subspan(i * row_bytes, row_bytes)});
     }
     return lookups;
@@ -258,7 +254,7 @@ class RecordEngine final : public RecordAccess {
                      std::span<const txn::Lookup> lookups) {
     std::vector<txn::RowWrite> writes;
     for (size_t i = 0; i < changes.size(); ++i)
-      writes.push_back({.kind = kind, .table = handle, .row = Bytes(changes[i]), .met = lookups[i].met});
+      writes.push_back({.kind = kind, .table = handle, .row = BytesOf(changes[i]), .met = lookups[i].met});
     return Lost(session_->Write(writes));
   }
   /// The transaction must read scanned rows before it changes them. `changes` are rows, or keys.

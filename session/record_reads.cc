@@ -27,7 +27,7 @@ constexpr uint64_t kRowsOfAValue = 10;
 /// Fewer are not worth a claim: 4,096 rows.
 constexpr uint64_t kChunksOfAPieceMin = 16;
 
-std::string Text(std::span<const std::byte> bytes) {
+std::string RowText(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -70,7 +70,7 @@ absl::StatusOr<bool> FindRows(const proto::Table& table, const sql::AccessPath& 
     if (cancelled) return absl::CancelledError("cancelled");
     bytes += row.size();
     all = rows.size() < kFoundRowsMax && bytes <= kFoundBytesMax;
-    if (all) rows.push_back(Text(row));
+    if (all) rows.push_back(RowText(row));
     return all;
   };
   if (!path.keys.empty()) {

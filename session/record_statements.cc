@@ -23,12 +23,6 @@ namespace {
 using partitioner::RecordLayout;
 using plan::Expr;
 
-ResultSet Command(std::string command) {
-  ResultSet result;
-  result.command = std::move(command);
-  return result;
-}
-
 ResultSet Warn(ResultSet result, const char* state, std::string message) {
   result.warnings.push_back({std::move(message), state});
   return result;
@@ -43,7 +37,7 @@ std::string WithoutReason(const absl::Status& status) {
 }
 
 /// Translates the engine's errors to SQL's. `failed` names what a conflict has ended.
-absl::Status InSql(const absl::Status& status, const char* failed = "the statement failed") {
+absl::Status EngineErrorInSql(const absl::Status& status, const char* failed = "the statement failed") {
   if (SqlErrorOf(status).has_value()) return status;
   if (txn::AbortReasonOf(status) == txn::AbortReason::kLockTimeout) {
     return ToStatus(
@@ -94,7 +88,8 @@ constexpr char kFailedInside[] = "the transaction has failed";
 
 /// Translates an error of Commit to SQL's.
 absl::Status CommitInSql(const absl::Status& status) {
-  if (!absl::IsUnavailable(status) || SqlErrorOf(status).has_value()) return InSql(status, kNotCommitted);
+  if (!absl::IsUnavailable(status) || SqlErrorOf(status).has_value())
+    return EngineErrorInSql(status, kNotCommitted);
   return ToStatus({.message = absl::StrCat("whether the transaction was committed is unknown: ",
                                            std::string(status.message())),
                    .hint = "check whether its changes are there before you run it again",
@@ -123,7 +118,7 @@ absl::Status NameTaken(const std::string& name, int position, std::string hint) 
 }
 
 /// Includes its alias, if that differs.
-std::string NameOf(const sql::BoundTable& bound) {
+std::string NameAndAlias(const sql::BoundTable& bound) {
   const std::string& name = bound.table->name();
   return bound.alias.empty() || bound.alias == name ? name : absl::StrCat(name, " ", bound.alias);
 }
@@ -229,17 +224,18 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::TransactionStatement&
 absl::StatusOr<ResultSet> RecordStatements::Begin() {
   NAM_RETURN_IF_ERROR(MayRun(""));
   if (state_ == State::kOpen) {
-    return Warn(Command("BEGIN"), sqlstate::kActiveTransaction, "there is already a transaction in progress");
+    return Warn(CommandResult("BEGIN"), sqlstate::kActiveTransaction,
+                "there is already a transaction in progress");
   }
   const Interruption interruption(&cancelled_);
-  if (const absl::Status begun = access_.Begin(); !begun.ok()) return InSql(begun);
+  if (const absl::Status begun = access_.Begin(); !begun.ok()) return EngineErrorInSql(begun);
   state_ = State::kOpen;
-  return Command("BEGIN");
+  return CommandResult("BEGIN");
 }
 
 absl::StatusOr<ResultSet> RecordStatements::EndTransaction(bool commit) {
   if (state_ == State::kIdle) {
-    return Warn(Command(commit ? "COMMIT" : "ROLLBACK"), sqlstate::kNoActiveTransaction,
+    return Warn(CommandResult(commit ? "COMMIT" : "ROLLBACK"), sqlstate::kNoActiveTransaction,
                 "there is no transaction in progress");
   }
   const State was = std::exchange(state_, State::kIdle);
@@ -247,10 +243,10 @@ absl::StatusOr<ResultSet> RecordStatements::EndTransaction(bool commit) {
   if (was == State::kOpen && commit) {
     const Interruption interruption(&cancelled_);
     if (const absl::Status committed = access_.Commit(); !committed.ok()) return CommitInSql(committed);
-    return Command("COMMIT");
+    return CommandResult("COMMIT");
   }
   if (was != State::kOver) access_.Abort();
-  return Command("ROLLBACK");
+  return CommandResult("ROLLBACK");
 }
 
 absl::StatusOr<ResultSet> RecordStatements::AddSavepoint(const std::string& name) {
@@ -262,7 +258,7 @@ absl::StatusOr<ResultSet> RecordStatements::AddSavepoint(const std::string& name
                      .sqlstate = sqlstate::kLimitExceeded});
   }
   savepoints_.push_back({name, access_.Mark()});
-  return Command("SAVEPOINT");
+  return CommandResult("SAVEPOINT");
 }
 
 absl::StatusOr<ResultSet> RecordStatements::RollBackTo(const std::string& name) {
@@ -280,7 +276,7 @@ absl::StatusOr<ResultSet> RecordStatements::RollBackTo(const std::string& name) 
   }
   savepoints_.resize(savepoints);
   state_ = State::kOpen;
-  return Command("ROLLBACK");
+  return CommandResult("ROLLBACK");
 }
 
 absl::StatusOr<ResultSet> RecordStatements::Release(const std::string& name) {
@@ -288,7 +284,7 @@ absl::StatusOr<ResultSet> RecordStatements::Release(const std::string& name) {
   if (state_ == State::kIdle) return OnlyInTransactions("RELEASE SAVEPOINT");
   NAM_ASSIGN_OR_RETURN(const size_t savepoints, SavepointsUpTo(name));
   savepoints_.resize(savepoints - 1);
-  return Command("RELEASE");
+  return CommandResult("RELEASE");
 }
 
 absl::StatusOr<size_t> RecordStatements::SavepointsUpTo(const std::string& name) const {
@@ -303,11 +299,11 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateTableStatement&
   NAM_RETURN_IF_ERROR(MayRun("CREATE TABLE"));
   const absl::Status created = access_.CreateTable(statement.table, statement.indexes);
   if (absl::IsAlreadyExists(created)) {
-    if (statement.if_not_exists) return Command("CREATE TABLE");
+    if (statement.if_not_exists) return CommandResult("CREATE TABLE");
     return NameTaken(statement.table.name(), statement.position, "DROP TABLE first, or write IF NOT EXISTS");
   }
-  if (!created.ok()) return InSql(created);
-  return Command("CREATE TABLE");
+  if (!created.ok()) return EngineErrorInSql(created);
+  return CommandResult("CREATE TABLE");
 }
 
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateIndexStatement& statement) {
@@ -322,7 +318,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateIndexStatement&
     created = CreateIndex(*statement.table, index);
   }
   if (absl::IsAlreadyExists(created)) {
-    if (statement.if_not_exists) return Command("CREATE INDEX");
+    if (statement.if_not_exists) return CommandResult("CREATE INDEX");
     return NameTaken(index.name(), statement.position, "give it another name");
   }
   if (absl::IsFailedPrecondition(created)) {
@@ -333,8 +329,8 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateIndexStatement&
                      .hint = unique ? "change one of the rows, or leave out UNIQUE" : "try again later",
                      .sqlstate = unique ? sqlstate::kUniqueViolation : sqlstate::kWrongState});
   }
-  if (!created.ok()) return InSql(created);
-  return Command("CREATE INDEX");
+  if (!created.ok()) return EngineErrorInSql(created);
+  return CommandResult("CREATE INDEX");
 }
 
 /// ALREADY_EXISTS without asking the cluster if the table itself has such an index.
@@ -364,8 +360,8 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DropIndexStatement& s
                      .hint = "drop the constraint's table instead",
                      .sqlstate = sqlstate::kDependentObjects});
   }
-  if (!dropped.ok() && !absl::IsNotFound(dropped)) return InSql(dropped);
-  return Command("DROP INDEX");
+  if (!dropped.ok() && !absl::IsNotFound(dropped)) return EngineErrorInSql(dropped);
+  return CommandResult("DROP INDEX");
 }
 
 absl::StatusOr<ResultSet> RecordStatements::InTransaction(
@@ -374,12 +370,12 @@ absl::StatusOr<ResultSet> RecordStatements::InTransaction(
   const bool own = state_ == State::kIdle;
   const Interruption interruption(&cancelled_);
   if (own) {
-    if (const absl::Status begun = access_.Begin(); !begun.ok()) return InSql(begun);
+    if (const absl::Status begun = access_.Begin(); !begun.ok()) return EngineErrorInSql(begun);
   }
   absl::StatusOr<ResultSet> result = body();
   if (!result.ok()) {
     if (own) access_.Abort();  // otherwise Fail does
-    return InSql(result.status(), own ? "the statement failed" : kFailedInside);
+    return EngineErrorInSql(result.status(), own ? "the statement failed" : kFailedInside);
   }
   if (own) {
     if (const absl::Status committed = access_.Commit(); !committed.ok()) return CommitInSql(committed);
@@ -411,7 +407,7 @@ absl::StatusOr<ExplainedChange> RecordStatements::ExplainFound(const char* kind,
                                                                const sql::ChangeSource& source) const {
   NAM_RETURN_IF_ERROR(MayRun(""));
   const proto::Table& table = *bound.table;
-  ExplainedChange out{.kind = kind, .table = NameOf(bound), .how = "by the query below"};
+  ExplainedChange out{.kind = kind, .table = NameAndAlias(bound), .how = "by the query below"};
   if (source != nullptr) return out;
   const sql::AccessPath path =
       sql::ChooseAccessPath(table, RecordLayout(table), conjuncts,
@@ -427,7 +423,7 @@ absl::StatusOr<ExplainedChange> RecordStatements::ExplainFound(const char* kind,
 
 absl::StatusOr<ExplainedChange> RecordStatements::Explain(const sql::InsertStatement& statement) const {
   NAM_RETURN_IF_ERROR(MayRun(""));
-  ExplainedChange out{.kind = "Insert into", .table = NameOf(statement.table)};
+  ExplainedChange out{.kind = "Insert into", .table = NameAndAlias(statement.table)};
   out.how = statement.source != nullptr ? "from the query below"
                                         : absl::StrCat(statement.rows.size(), " of VALUES");
   if (statement.conflict.has_value())

@@ -67,7 +67,7 @@ std::vector<std::shared_ptr<const proto::Table>> InOrder(
   return ordered;
 }
 
-uint64_t BytesOf(const proto::Table& table) {
+uint64_t UsedBytes(const proto::Table& table) {
   uint64_t bytes = 0;
   for (const proto::ServerUsage& usage : table.usage()) bytes += usage.bytes();
   return bytes;
@@ -90,7 +90,7 @@ absl::StatusOr<std::vector<std::shared_ptr<const proto::Table>>> RecordTables(
     tables.push_back(std::move(whole));
   }
   // Small tables first: rows that are changed again and again outlive a snapshot for the shortest time.
-  std::ranges::stable_sort(tables, {}, [](const auto& table) { return BytesOf(*table); });
+  std::ranges::stable_sort(tables, {}, [](const auto& table) { return UsedBytes(*table); });
   return InOrder(std::move(tables));
 }
 

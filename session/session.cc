@@ -285,12 +285,12 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Run(const sql::PrepareStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_RETURN_IF_ERROR(prepared_.Add(statement));
-    return Command("PREPARE");
+    return CommandResult("PREPARE");
   }
   absl::StatusOr<ResultSet> Run(const sql::DeallocateStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_RETURN_IF_ERROR(prepared_.Remove(statement.name));
-    return Command(statement.name.empty() ? "DEALLOCATE ALL" : "DEALLOCATE");
+    return CommandResult(statement.name.empty() ? "DEALLOCATE ALL" : "DEALLOCATE");
   }
   absl::StatusOr<ResultSet> Run(const sql::ExecuteStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun(""));
@@ -299,12 +299,6 @@ class SessionImpl final : public Session {
         ToTables<sql::Statement>([&] { return sql::BindPrepared(*prepared, statement, tables_, Now()); });
     absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
     if (!result.ok()) return ErrorOfPrepared(result.status());
-    return result;
-  }
-
-  static ResultSet Command(std::string command) {
-    ResultSet result;
-    result.command = std::move(command);
     return result;
   }
 
@@ -531,7 +525,7 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Run(const sql::SetStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_RETURN_IF_ERROR(settings_.Set(statement));
-    ResultSet result = Command(statement.reset ? "RESET" : "SET");
+    ResultSet result = CommandResult(statement.reset ? "RESET" : "SET");
     if (statement.local && !settings_.in_transaction()) {
       result.warnings.push_back(
           {"SET LOCAL can only be used in transaction blocks", sqlstate::kNoActiveTransaction});

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -62,6 +63,13 @@ struct ResultSet {
   bool planned_before = false;  // reused the plan of an earlier run
   QueryWork work;
 };
+
+/// Of a statement that returns no rows.
+inline ResultSet CommandResult(std::string command) {
+  ResultSet result;
+  result.command = std::move(command);
+  return result;
+}
 
 /// Gets the rows of a statement as they come, on the thread that executes it. While it works on some, servers
 /// make the next.

@@ -46,7 +46,7 @@ std::span<const Scale> ScalesOf(Unit unit) {
   return {};
 }
 
-const char* NameOf(Unit unit) {
+const char* UnitName(Unit unit) {
   for (const Scale& scale : ScalesOf(unit)) {
     if (scale.times == 1) return scale.name;
   }
@@ -90,7 +90,7 @@ absl::Status IntegerSetting::Set(const GivenValue& value, SessionSettings& setti
     return BadValue(value, "Value exceeds integer range.");
   const auto whole = static_cast<int64_t>(rounded);
   if (whole < least || whole > most) {
-    const char* const name = NameOf(unit);
+    const char* const name = UnitName(unit);
     return UserError(
         sqlstate::kBadParameter,
         absl::StrCat(whole, *name == '\0' ? "" : " ", name, " is outside the valid range for parameter ",

@@ -46,7 +46,7 @@ optimizer::ClaimedParts PartsOf(const PlacedStage& placed) {
   return parts;
 }
 
-uint64_t BytesOf(const PlacedStage& placed) {
+uint64_t InputBytes(const PlacedStage& placed) {
   uint64_t bytes = 0;
   for (const proto::Directory& directory : placed.inputs) {
     for (const proto::PartPages& part : directory.parts())
@@ -58,7 +58,7 @@ uint64_t BytesOf(const PlacedStage& placed) {
 optimizer::Assignment ShareParts(const PlacedStage& placed, int servers, uint32_t threads) {
   optimizer::Assignment assignment =
       optimizer::AssignParts(PartsOf(placed), servers, static_cast<int>(threads));
-  const uint64_t bytes = BytesOf(placed);
+  const uint64_t bytes = InputBytes(placed);
   uint64_t all = 0;
   for (const optimizer::Assignment::Share& share : assignment.servers) all += share.rows;
   for (optimizer::Assignment::Share& share : assignment.servers)

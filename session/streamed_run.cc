@@ -9,21 +9,9 @@
 #include "execution/exchange/endpoint.h"
 #include "execution/methods.h"
 #include "session/loaded_rows.h"
-#include "types/sql_error.h"
 
 namespace nam::session {
 namespace {
-
-/// Repeated loss of members is an error of its own.
-constexpr int kMostRounds = 16;
-constexpr int64_t kWaitUs = 5'000;
-/// Once one attempt has failed the others soon do: by then a dead server is noticed.
-constexpr int64_t kNoticeLossNs = 10'000'000'000;
-
-bool IsDeclined(const absl::Status& status) {
-  const std::optional<SqlError> error = SqlErrorOf(status);
-  return error.has_value() && error->sqlstate == execution::kTooManyQueries;
-}
 
 bool IsOfMember(const absl::Status& status) {
   return status.GetPayload(execution::kExchangeMemberLost).has_value();
@@ -35,7 +23,7 @@ absl::Status StreamedRun::Run() {
   std::sort(options_.servers.begin(), options_.servers.end(),
             [](const ServerReport& a, const ServerReport& b) { return a.member.id() < b.member.id(); });
   servers_.resize(options_.servers.size());
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round < kMostLossRounds; ++round) {
     absl::StatusOr<bool> counts = RunOnce();
     // Running attempts have nothing to add.
     options_.clients.EndAll();
@@ -185,7 +173,7 @@ absl::StatusOr<bool> StreamedRun::AwaitAll(const std::vector<size_t>& members, s
   std::optional<int64_t> failed_ns;
   while (!running.empty()) {
     if (options_.cancel) return absl::CancelledError("cancelled");
-    Work work = options_.clients.Await(options_.clock.After(kWaitUs), options_.cancel, room);
+    Work work = options_.clients.Await(options_.clock.After(kAwaitUs), options_.cancel, room);
     if (work != nullptr) {
       std::erase(running, work->server);
       servers_[work->server].ended_ms = NowMs();

@@ -66,7 +66,7 @@ optimizer::LoweringOptions LoweringOf(const SessionSettings& settings,
 }
 
 /// Whether servers may need scratch memory.
-bool WritesScratch(const plan::PhysicalPlan& plan) {
+bool MayNeedScratch(const plan::PhysicalPlan& plan) {
   return std::any_of(plan.pipelines.begin(), plan.pipelines.end(), [](const plan::Pipeline& pipeline) {
     const auto* groups = std::get_if<plan::AggregateSink>(&pipeline.sink);
     const auto* result = std::get_if<plan::ResultSink>(&pipeline.sink);
@@ -109,10 +109,6 @@ std::optional<JoinedParts> JoinedBy(const plan::PhysicalPlan& plan, uint32_t sta
   const auto* const join = std::get_if<plan::JoinSource>(&claimed.source);
   if (join == nullptr) return std::nullopt;
   return JoinedParts{join->probed, join->probe.build, join->probe.kind};
-}
-
-std::span<const std::byte> BytesOf(const std::string& pages) {
-  return std::as_bytes(std::span(pages));
 }
 
 }  // namespace
@@ -219,7 +215,7 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
 }
 
 absl::StatusOr<ResultSet> TreeRun::TryStages(RowReceiver& receiver) {
-  if (WritesScratch(plan()) && options_.stages.scratch().Open() == 0) {
+  if (MayNeedScratch(plan()) && options_.stages.scratch().Open() == 0) {
     current_.lowering.aggregate = plan::AggregateAlgorithm::kDist;
     current_.lowering.join = plan::JoinAlgorithm::kPipelined;
     current_.lowering.runs = plan::Runs::kNever;

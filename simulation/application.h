@@ -21,6 +21,9 @@
 /// run one at a time.
 namespace nam::simulation {
 
+/// For so long audits repeat what fails, although all faults are mended.
+inline constexpr int64_t kAuditUs = 120'000'000;
+
 /// Successive transactions of one session. Belongs to the session's thread, and ends before the session.
 class Customer {
  public:

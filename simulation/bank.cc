@@ -20,7 +20,6 @@ using txn::Session;
 using txn::TableHandle;
 
 constexpr int64_t kFirstBalance = 1'000;
-constexpr int64_t kAuditUs = 120'000'000;
 constexpr int64_t kAuditPauseUs = 1'000;
 
 /// Repeats its write's number and the balance, so that a mix of two rows is detectable.

@@ -13,7 +13,6 @@ namespace {
 using tpcw::CheckoutClient;
 
 constexpr int kLastCheckouts = 20;
-constexpr int64_t kAuditUs = 120'000'000;
 constexpr uint64_t kAbortedMax = 100;
 
 class Checkout;

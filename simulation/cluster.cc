@@ -12,11 +12,10 @@
 namespace nam::simulation {
 namespace {
 
-constexpr char kSecret[] = "simulated";
 constexpr char kCatalogHost[] = "catalog";
 
 catalog::ClientOptions CatalogOf(Process& process, const std::string& address) {
-  return {.address = address, .secret = kSecret, .control_plane = &process.control_plane()};
+  return {.address = address, .secret = kClusterSecret, .control_plane = &process.control_plane()};
 }
 
 }  // namespace
@@ -32,7 +31,7 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Open(fabric::sim::World& world
                                                        catalog::SimulatedControlNetwork& network,
                                                        const std::string& host) {
   fabric::FabricOptions options;
-  options.secret = kSecret;
+  options.secret = kClusterSecret;
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::Fabric> fabric, world.OpenFabric(host, options));
   return std::unique_ptr<Process>(new Process(world, network, std::move(fabric)));
 }
@@ -86,7 +85,7 @@ absl::Status Cluster::StartCatalog() {
   options.timestamps = options_.timestamps;
   if (!catalog_address_.empty()) options.listen_address = catalog_address_;
   options.fabric = fabric::Kind::kSim;
-  options.secret = kSecret;
+  options.secret = kClusterSecret;
   options.lease_ms = options_.lease_ms;
   options.bury_after_ms = options_.bury_after_ms;
   options.fabric_of_threads = &catalog_process_->fabric();

@@ -20,6 +20,9 @@
 
 namespace nam::simulation {
 
+/// The secret of the clusters of simulated worlds.
+inline constexpr char kClusterSecret[] = "simulated";
+
 /// The base of a simulated process: a host, the fabric opened there, and the control plane over it.
 class Process {
  public:

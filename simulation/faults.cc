@@ -20,27 +20,28 @@ constexpr int64_t kLookNs = 500 * kMs;
 constexpr int kStartTriesMax = 100;
 constexpr int64_t kStartPauseUs = 200'000;
 
-struct Named {
+struct NamedFaultKind {
   const char* name;
   bool FaultKinds::*kind;
 };
-constexpr Named kKinds[] = {{"delays", &FaultKinds::delays},  {"errors", &FaultKinds::errors},
-                            {"torn", &FaultKinds::torn},      {"partitions", &FaultKinds::partitions},
-                            {"deaths", &FaultKinds::deaths},  {"clients", &FaultKinds::clients},
-                            {"pauses", &FaultKinds::pauses},  {"asymmetric", &FaultKinds::asymmetric},
-                            {"slow", &FaultKinds::slow},      {"overtaking", &FaultKinds::overtaking},
-                            {"catalog", &FaultKinds::catalog}};
+constexpr NamedFaultKind kKinds[] = {
+    {"delays", &FaultKinds::delays},  {"errors", &FaultKinds::errors},
+    {"torn", &FaultKinds::torn},      {"partitions", &FaultKinds::partitions},
+    {"deaths", &FaultKinds::deaths},  {"clients", &FaultKinds::clients},
+    {"pauses", &FaultKinds::pauses},  {"asymmetric", &FaultKinds::asymmetric},
+    {"slow", &FaultKinds::slow},      {"overtaking", &FaultKinds::overtaking},
+    {"catalog", &FaultKinds::catalog}};
 
 }  // namespace
 
 absl::StatusOr<FaultKinds> FaultKinds::Parse(const std::string& text) {
   FaultKinds kinds;
   if (text == "all") return kinds;
-  for (const Named& named : kKinds) kinds.*named.kind = false;
+  for (const NamedFaultKind& named : kKinds) kinds.*named.kind = false;
   if (text == "none") return kinds;
   for (const std::string& word : std::vector<std::string>(absl::StrSplit(text, ','))) {
     const auto* found = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                     [&](const Named& named) { return word == named.name; });
+                                     [&](const NamedFaultKind& named) { return word == named.name; });
     if (found == std::end(kKinds)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "`", word, "` is no kind of fault; they are all, none, or some of ", FaultKinds().ToString()));
@@ -52,7 +53,7 @@ absl::StatusOr<FaultKinds> FaultKinds::Parse(const std::string& text) {
 
 std::string FaultKinds::ToString() const {
   std::string text;
-  for (const Named& named : kKinds) {
+  for (const NamedFaultKind& named : kKinds) {
     if (this->*named.kind) absl::StrAppend(&text, text.empty() ? "" : ",", named.name);
   }
   return text.empty() ? "none" : text;

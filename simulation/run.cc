@@ -58,15 +58,15 @@ class ReplayAtCrash {
   static inline std::string text;  // the handler's
 };
 
-struct Named {
+struct NamedWorkloads {
   const char* name;
   Workloads workload;
 };
-constexpr Named kWorkloads[] = {{"all", Workloads::kAll},
-                                {"ssb", Workloads::kSsb},
-                                {"tpch", Workloads::kTpch},
-                                {"checkout", Workloads::kCheckout},
-                                {"bank", Workloads::kBank}};
+constexpr NamedWorkloads kWorkloads[] = {{"all", Workloads::kAll},
+                                         {"ssb", Workloads::kSsb},
+                                         {"tpch", Workloads::kTpch},
+                                         {"checkout", Workloads::kCheckout},
+                                         {"bank", Workloads::kBank}};
 
 /// A directory for the catalog's store, in memory if the host has such a file system; removed with this
 /// object.
@@ -198,7 +198,7 @@ std::string ReplayCommand(const RunOptions& options) {
 }
 
 absl::StatusOr<Workloads> ParseWorkload(const std::string& name) {
-  for (const Named& named : kWorkloads) {
+  for (const NamedWorkloads& named : kWorkloads) {
     if (name == named.name) return named.workload;
   }
   return absl::InvalidArgumentError(
@@ -206,7 +206,7 @@ absl::StatusOr<Workloads> ParseWorkload(const std::string& name) {
 }
 
 const char* WorkloadName(Workloads workload) {
-  for (const Named& named : kWorkloads) {
+  for (const NamedWorkloads& named : kWorkloads) {
     if (workload == named.workload) return named.name;
   }
   return "";

@@ -24,9 +24,9 @@ namespace {
 
 namespace lg = plan::logical;
 
-constexpr int kMostColumns = 1'024;
+constexpr int kMostColumnsOfColumnar = 1'024;
 
-int FindColumn(const proto::Table& table, const std::string& name) {
+int VisibleColumn(const proto::Table& table, const std::string& name) {
   for (int c = 0; c < table.columns_size(); ++c) {
     if (!table.columns(c).hidden() && table.columns(c).name() == name) return c;
   }
@@ -126,7 +126,7 @@ class TableAlterer {
     const std::string name = definition.Text("colname");
     const int position = definition.position();
     NAM_RETURN_IF_ERROR(CheckColumnName(name, position));
-    if (FindColumn(changed_, name) >= 0) {
+    if (VisibleColumn(changed_, name) >= 0) {
       if (!command.Flag("missing_ok")) return DuplicateColumn(changed_, name, position);
       statement_.notices.push_back(absl::StrCat("column ", Quote(name), " of relation ",
                                                 Quote(changed_.name()), " already exists, skipping"));
@@ -136,9 +136,9 @@ class TableAlterer {
       return Refusal("ADD COLUMN of a record table is not supported", position,
                      "its rows have no room for it: CREATE another TABLE, and INSERT INTO it … SELECT");
     }
-    if (changed_.columns_size() >= kMostColumns) {
+    if (changed_.columns_size() >= kMostColumnsOfColumnar) {
       return UserError(sqlstate::kLimitExceeded, "too many columns", position,
-                       absl::StrCat("at most ", kMostColumns));
+                       absl::StrCat("at most ", kMostColumnsOfColumnar));
     }
     NAM_RETURN_IF_ERROR(definition.Only({"colname", "typeName", "is_local", "constraints"}));
     proto::Column& column = *changed_.add_columns();
@@ -190,7 +190,7 @@ class TableAlterer {
   absl::Status Drop(const Node& command) {
     const std::string name = command.Text("name");
     const int position = node_.text().Find({"drop"}, statement_.position);
-    const int c = FindColumn(changed_, name);
+    const int c = VisibleColumn(changed_, name);
     if (c < 0) {
       if (!command.Flag("missing_ok")) return NoSuchColumn(changed_, name, position);
       statement_.notices.push_back(absl::StrCat("column ", Quote(name), " of relation ",
@@ -351,9 +351,9 @@ absl::StatusOr<std::string> RenameIn(const std::string& condition, const std::st
 absl::Status RenameColumn(const Node& node, AlterTableStatement& statement) {
   const std::string from = node.Text("subname"), to = node.Text("newname");
   proto::Table& table = statement.changed;
-  const int c = FindColumn(table, from);
+  const int c = VisibleColumn(table, from);
   if (c < 0) return NoSuchColumn(table, from, statement.position);
-  if (FindColumn(table, to) >= 0) return DuplicateColumn(table, to, statement.position);
+  if (VisibleColumn(table, to) >= 0) return DuplicateColumn(table, to, statement.position);
   NAM_RETURN_IF_ERROR(CheckColumnName(to, statement.position));
   table.mutable_columns(c)->set_name(to);
   for (proto::PartitionKey& key : *table.mutable_partitioning()) {

@@ -20,18 +20,11 @@ using plan::Op;
 
 constexpr size_t kMostElements = 100'000;
 
-absl::StatusOr<Op> ComparisonOf(const Node& node) {
-  constexpr std::pair<const char*, Op> kComparisons[] = {{"=", Op::kEqual},   {"<>", Op::kNotEqual},
-                                                         {"<", Op::kLess},    {"<=", Op::kLessEqual},
-                                                         {">", Op::kGreater}, {">=", Op::kGreaterEqual}};
-  const std::vector<std::string> name = node.Names("name");
-  for (const auto& [known, op] : kComparisons) {
-    if (name.size() == 1 && name[0] == known) return op;
-  }
-  return Refusal(
-      absl::StrCat("operator ", name.empty() ? "" : name.back(), " with ANY and ALL is not supported"),
-      node.position(), "operators are = <> < <= > >=");
-}
+constexpr QuantifiedComparison kComparisons[] = {
+    {"=", Op::kEqual, Op::kNotEqual},    {"<>", Op::kNotEqual, Op::kEqual},
+    {"<", Op::kLess, Op::kGreaterEqual}, {"<=", Op::kLessEqual, Op::kGreater},
+    {">", Op::kGreater, Op::kLessEqual}, {">=", Op::kGreaterEqual, Op::kLess},
+};
 
 /// Parses `{a,"b c",NULL}`.
 class ArrayReader {
@@ -118,6 +111,16 @@ class ArrayReader {
 
 }  // namespace
 
+absl::StatusOr<QuantifiedComparison> QuantifiedComparisonOf(const std::vector<std::string>& name,
+                                                            int position) {
+  for (const QuantifiedComparison& known : kComparisons) {
+    if (name.size() == 1 && name[0] == known.name) return known;
+  }
+  return Refusal(
+      absl::StrCat("operator ", name.empty() ? "" : name.back(), " with ANY and ALL is not supported"),
+      position, "operators are = <> < <= > >=");
+}
+
 absl::StatusOr<std::vector<std::optional<std::string>>> ArrayElements(const std::string& text, int position) {
   return ArrayReader(text, position).Read();
 }
@@ -174,7 +177,9 @@ absl::StatusOr<Expr> ExpressionBinder::Listed(const Node& node, const Context& c
 absl::StatusOr<Expr> ExpressionBinder::ComparedWithItems(const Node& node, Expr a, std::vector<Expr> items) {
   const int position = node.position();
   const bool any = node.Text("kind") == "AEXPR_OP_ANY";
-  NAM_ASSIGN_OR_RETURN(const Op op, ComparisonOf(node));
+  NAM_ASSIGN_OR_RETURN(const QuantifiedComparison comparison,
+                       QuantifiedComparisonOf(node.Names("name"), position));
+  const Op op = comparison.op;
   if (op == (any ? Op::kEqual : Op::kNotEqual)) {
     NAM_ASSIGN_OR_RETURN(Expr in, builder_.In(std::move(a), std::move(items), position));
     return any ? std::move(in) : builder_.Not(std::move(in), position);

@@ -35,10 +35,6 @@ bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> name
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-int64_t DayOf(int64_t us) {
-  return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
-}
-
 /// The statement's time as a value of a type; a date, a time or a timestamp is by the session's clocks.
 absl::StatusOr<Expr> Now(const Node& node, TypeKind kind, bool of_statement = false) {
   const StatementTime& time = node.text().time();

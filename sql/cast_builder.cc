@@ -9,6 +9,7 @@
 #include "plan/cast.h"
 #include "plan/expression_tree.h"
 #include "sql/expression_builder.h"
+#include "types/characters.h"
 #include "types/date_text.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"

@@ -30,11 +30,6 @@ class DefaultScope final : public QueryScope {
   }
 };
 
-void ForgetPositions(Expr& expr) {
-  expr.position = -1;
-  for (Expr& child : expr.children) ForgetPositions(child);
-}
-
 absl::StatusOr<Expr> StoredDefault(const proto::Column& column, const StatementTime& time) {
   if (column.default_expression().empty()) return plan::MakeLiteral(Value::Null(TypeOfColumn(column)), -1);
   NAM_ASSIGN_OR_RETURN(const ParsedStatement parsed,
@@ -43,7 +38,7 @@ absl::StatusOr<Expr> StoredDefault(const proto::Column& column, const StatementT
   if (targets.size() != 1)
     return absl::DataLossError(absl::StrCat("the default of column ", column.name(), " is no expression"));
   NAM_ASSIGN_OR_RETURN(Expr value, BindDefault(targets[0].Field("val"), column, nullptr));
-  ForgetPositions(value);
+  plan::ForgetPositions(value);
   return value;
 }
 

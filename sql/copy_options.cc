@@ -19,7 +19,7 @@ namespace {
 
 using Format = csv::Dialect::Format;
 
-std::string WordOf(const Node& option) {
+std::string OptionText(const Node& option) {
   const Node value = option.Field("arg");
   if (value.Is("Boolean")) return value.Flag("boolval") ? "true" : "false";
   if (value.Is("Integer")) return absl::StrCat(value.Integer("ival"));
@@ -29,7 +29,7 @@ std::string WordOf(const Node& option) {
 
 /// Without a value it is true.
 absl::StatusOr<bool> BooleanOf(const Node& option, const std::string& name) {
-  const std::string word = WordOf(option);
+  const std::string word = OptionText(option);
   if (!option.Has("arg") || word == "true" || word == "on" || word == "1") return true;
   if (word == "false" || word == "off" || word == "0") return false;
   return UserError(sqlstate::kSyntaxError, absl::StrCat(name, " requires a Boolean value"), option.position(),
@@ -37,7 +37,7 @@ absl::StatusOr<bool> BooleanOf(const Node& option, const std::string& name) {
 }
 
 absl::Status ReadCharacter(const Node& option, const std::string& name, char& out) {
-  const std::string word = WordOf(option);
+  const std::string word = OptionText(option);
   if (word.size() != 1 || word == "\n" || word == "\r") {
     return UserError(sqlstate::kBadParameter,
                      absl::StrCat("COPY ", name, " must be a single one-byte character"), option.position(),
@@ -76,7 +76,7 @@ class OptionReader {
 
  private:
   absl::Status ReadFormat(const Node& option) {
-    const std::string format = WordOf(option);
+    const std::string format = OptionText(option);
     format_given_ = true;
     if (format == "csv") {
       out_.dialect = csv::Dialect::Csv();
@@ -106,12 +106,12 @@ class OptionReader {
       return ReadCharacter(option, name, name == "quote" ? dialect.quote : dialect.escape);
     }
     if (name == "null") {
-      dialect.null_text = WordOf(option);
+      dialect.null_text = OptionText(option);
       return absl::OkStatus();
     }
     if (name == "header") return ReadHeader(option);
     if (name == "encoding") {
-      const std::string word = WordOf(option);
+      const std::string word = OptionText(option);
       if (absl::EqualsIgnoreCase(word, "utf8") || absl::EqualsIgnoreCase(word, "utf-8"))
         return absl::OkStatus();
       return Refusal(
@@ -143,7 +143,7 @@ class OptionReader {
 
   absl::Status ReadHeader(const Node& option) {
     out_.dialect.header = true;
-    out_.match_header = absl::EqualsIgnoreCase(WordOf(option), "match");
+    out_.match_header = absl::EqualsIgnoreCase(OptionText(option), "match");
     if (!out_.match_header) {
       NAM_ASSIGN_OR_RETURN(out_.dialect.header, BooleanOf(option, "header"));
       return absl::OkStatus();
@@ -153,7 +153,7 @@ class OptionReader {
   }
 
   absl::Status ReadCompression(const Node& option) {
-    const std::string word = WordOf(option);
+    const std::string word = OptionText(option);
     if (word == "auto") return absl::OkStatus();
     if (word == "none") {
       out_.dialect.compression = csv::Compression::kNone;
@@ -170,7 +170,7 @@ class OptionReader {
   }
 
   absl::Status ReadOptionOfFrom(const Node& option, const std::string& name) {
-    const std::string word = WordOf(option);
+    const std::string word = OptionText(option);
     if (name == "rejects") {
       rejects_position_ = option.position();
       out_.rejects = word;

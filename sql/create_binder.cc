@@ -60,11 +60,6 @@ class CheckScope final : public QueryScope {
   FromScope scope_;
 };
 
-void ForgetPositions(Expr& expr) {
-  expr.position = -1;
-  for (Expr& child : expr.children) ForgetPositions(child);
-}
-
 class TableBinder {
  public:
   TableBinder(const Node& node, TableSource& tables)
@@ -501,7 +496,7 @@ absl::StatusOr<std::vector<BoundCheck>> BindChecks(const std::shared_ptr<const p
     }
     ExpressionBinder expressions(scope);
     NAM_ASSIGN_OR_RETURN(Expr condition, expressions.BindBoolean(targets[0].Field("val"), Clause::kCheck));
-    ForgetPositions(condition);
+    plan::ForgetPositions(condition);
     checks.push_back({check.name(), std::move(condition)});
   }
   return checks;

@@ -112,6 +112,15 @@ class ExpressionBinder {
 /// Whether PostgreSQL 15 has a function of this name.
 bool IsPostgresFunction(std::string_view name);
 
+/// A comparison with ANY or ALL, and the one that is true where it is false.
+struct QuantifiedComparison {
+  const char* name;
+  plan::Op op, opposite;
+};
+/// 0A000 for other operators.
+absl::StatusOr<QuantifiedComparison> QuantifiedComparisonOf(const std::vector<std::string>& name,
+                                                            int position);
+
 /// The elements of an array written as text, `{a,"b c",NULL}`: nullopt for NULL. 22P02 if it is malformed;
 /// arrays of arrays are refused.
 absl::StatusOr<std::vector<std::optional<std::string>>> ArrayElements(const std::string& text, int position);

@@ -24,7 +24,7 @@ using plan::logical::NodePtr;
 using plan::logical::Project;
 using plan::logical::SetOperation;
 
-absl::Status WrongWidth(size_t values, size_t columns, int position) {
+absl::Status WrongNumberOfValues(size_t values, size_t columns, int position) {
   return UserError(sqlstate::kSyntaxError,
                    values > columns ? "INSERT has more expressions than target columns"
                                     : "INSERT has more target columns than expressions",
@@ -114,7 +114,7 @@ class InsertBinder {
   /// 42601 unless each column has a value; without a list there may be fewer.
   absl::Status FitColumns(size_t values, int position) {
     if (values > statement_.columns.size() || (listed_ && values < statement_.columns.size()))
-      return WrongWidth(values, statement_.columns.size(), position);
+      return WrongNumberOfValues(values, statement_.columns.size(), position);
     statement_.columns.resize(values);
     return absl::OkStatus();
   }

@@ -22,26 +22,7 @@ using plan::logical::MakeNode;
 using plan::logical::Names;
 using plan::logical::NodePtr;
 
-struct Comparison {
-  const char* name;
-  Op op, opposite;
-};
-constexpr Comparison kComparisons[] = {
-    {"=", Op::kEqual, Op::kNotEqual},    {"<>", Op::kNotEqual, Op::kEqual},
-    {"<", Op::kLess, Op::kGreaterEqual}, {"<=", Op::kLessEqual, Op::kGreater},
-    {">", Op::kGreater, Op::kLessEqual}, {">=", Op::kGreaterEqual, Op::kLess},
-};
-
-absl::StatusOr<Comparison> ComparisonOf(const std::vector<std::string>& name, int position) {
-  if (name.empty()) return kComparisons[0];  // IN
-  for (const Comparison& known : kComparisons) {
-    if (name.size() == 1 && name[0] == known.name) return known;
-  }
-  return Refusal(absl::StrCat("operator ", name.back(), " with ANY and ALL is not supported"), position,
-                 "operators are = <> < <= > >=");
-}
-
-absl::Status WrongWidth(size_t columns, size_t wanted, int position) {
+absl::Status WrongNumberOfColumns(size_t columns, size_t wanted, int position) {
   return UserError(
       sqlstate::kSyntaxError,
       columns > wanted ? "the subquery has too many columns" : "the subquery has too few columns", position,
@@ -117,13 +98,16 @@ absl::StatusOr<std::vector<Expr>> LogicalSelect::BindRowSubquery(const Node& nod
 /// IN, ANY and ALL: the mark of a join. `a op ALL` is NOT (a opposite-op ANY).
 absl::StatusOr<Expr> LogicalSelect::Quantified(const Node& node, NodePtr plan, Clause clause) {
   const int position = node.position();
-  NAM_ASSIGN_OR_RETURN(const Comparison comparison, ComparisonOf(node.Names("operName"), position));
+  std::vector<std::string> name = node.Names("operName");
+  if (name.empty()) name = {"="};  // IN
+  NAM_ASSIGN_OR_RETURN(const QuantifiedComparison comparison, QuantifiedComparisonOf(name, position));
   const bool all = node.Text("subLinkType") == "ALL_SUBLINK";
   const Op op = all ? comparison.opposite : comparison.op;
   const Node test = node.Field("testexpr");
   std::vector<Node> sides = {test};
   if (test.Is("RowExpr")) sides = test.List("args");
-  if (plan->columns.size() != sides.size()) return WrongWidth(plan->columns.size(), sides.size(), position);
+  if (plan->columns.size() != sides.size())
+    return WrongNumberOfColumns(plan->columns.size(), sides.size(), position);
   if (sides.size() > 1 && op != Op::kEqual) {
     return Refusal("ANY and ALL of rows with this operator are not supported", position,
                    "use IN or NOT IN, or compare column by column");

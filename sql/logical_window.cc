@@ -29,7 +29,7 @@ struct Known {
   WindowFunction function;
   size_t least, most;  // arguments
 };
-constexpr Known kFunctions[] = {
+constexpr Known kWindowFunctions[] = {
     {"row_number", WindowFunction::kRowNumber, 0, 0},
     {"rank", WindowFunction::kRank, 0, 0},
     {"dense_rank", WindowFunction::kDenseRank, 0, 0},
@@ -44,9 +44,9 @@ constexpr Known kFunctions[] = {
 };
 
 const Known* Find(const std::string& name) {
-  const Known* found = std::find_if(std::begin(kFunctions), std::end(kFunctions),
+  const Known* found = std::find_if(std::begin(kWindowFunctions), std::end(kWindowFunctions),
                                     [&](const Known& known) { return name == known.name; });
-  return found == std::end(kFunctions) ? nullptr : found;
+  return found == std::end(kWindowFunctions) ? nullptr : found;
 }
 
 /// Bits of PostgreSQL's frameOptions.

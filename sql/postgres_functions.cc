@@ -8,7 +8,7 @@ namespace nam::sql {
 namespace {
 
 /// Without functions that only PostgreSQL itself calls. A blank stands on either side of each.
-constexpr std::string_view kFunctions =
+constexpr std::string_view kPostgresFunctions =
     " abbrev abs aclcontains acldefault aclinsert aclremove acos acosd acosh age amvalidate area"
     " array_agg array_append array_dims array_fill array_length array_lower array_ndims array_position"
     " array_positions array_prepend array_remove array_replace array_to_json array_to_string"
@@ -130,7 +130,7 @@ constexpr std::string_view kFunctions =
 
 bool IsPostgresFunction(std::string_view name) {
   return name.find(' ') == std::string_view::npos &&
-         kFunctions.find(absl::StrCat(" ", std::string(name), " ")) != std::string_view::npos;
+         kPostgresFunctions.find(absl::StrCat(" ", std::string(name), " ")) != std::string_view::npos;
 }
 
 }  // namespace nam::sql

@@ -11,13 +11,13 @@
 namespace nam::sql {
 namespace {
 
-struct Named {
+struct RefusedNode {
   const char* kind;
   const char* name;
   const char* hint;
 };
 
-constexpr Named kExpressions[] = {
+constexpr RefusedNode kExpressions[] = {
     {"A_ArrayExpr", "arrays are", "list the values with IN (…)"},
     {"ArrayExpr", "arrays are", "list the values with IN (…)"},
     {"RowExpr", "row values by themselves are", "compare them with each other, or column by column"},
@@ -32,7 +32,7 @@ constexpr Named kExpressions[] = {
     {"NamedArgExpr", "named arguments are", "give arguments by position"},
 };
 
-constexpr Named kStatements[] = {
+constexpr RefusedNode kStatements[] = {
     {"MergeStmt", "MERGE", nullptr}, {"DeclareCursorStmt", "DECLARE CURSOR", "run the query itself"},
     {"CallStmt", "CALL", nullptr},   {"DoStmt", "DO", nullptr},
     {"LockStmt", "LOCK", nullptr},
@@ -49,8 +49,8 @@ std::string SpellOut(const std::string& kind) {
   return name;
 }
 
-const Named* Lookup(const Named* begin, const Named* end, const std::string& kind) {
-  const Named* found = std::find_if(begin, end, [&](const Named& n) { return kind == n.kind; });
+const RefusedNode* Lookup(const RefusedNode* begin, const RefusedNode* end, const std::string& kind) {
+  const RefusedNode* found = std::find_if(begin, end, [&](const RefusedNode& n) { return kind == n.kind; });
   return found == end ? nullptr : found;
 }
 
@@ -63,14 +63,14 @@ absl::Status RefuseExpression(const Node& node) {
     return Refusal(absl::StrCat(absl::StripPrefix(node.Text("op"), "SVFOP_"), " is not supported"),
                    node.position(), "write the value itself");
   }
-  if (const Named* known = Lookup(std::begin(kExpressions), std::end(kExpressions), kind)) {
+  if (const RefusedNode* known = Lookup(std::begin(kExpressions), std::end(kExpressions), kind)) {
     return Refusal(absl::StrCat(known->name, " not supported"), node.position(), known->hint);
   }
   return Refusal(absl::StrCat("this expression (", kind, ") is not supported"), node.position());
 }
 
 absl::Status RefuseStatement(const Node& node) {
-  const Named* known = Lookup(std::begin(kStatements), std::end(kStatements), node.kind());
+  const RefusedNode* known = Lookup(std::begin(kStatements), std::end(kStatements), node.kind());
   const char* hint =
       known != nullptr && known->hint != nullptr
           ? known->hint

@@ -12,16 +12,16 @@
 namespace nam::sql {
 namespace {
 
-using Kind = DropTableStatement::Kind;
+using ObjectKind = DropTableStatement::Kind;
 
 struct DroppedKind {
   const char* object;  // in the tree
   const char* word;
-  Kind kind;
+  ObjectKind kind;
 };
-constexpr DroppedKind kDropped[] = {{"OBJECT_TABLE", "table", Kind::kTable},
-                                    {"OBJECT_VIEW", "view", Kind::kView},
-                                    {"OBJECT_SCHEMA", "schema", Kind::kSchema}};
+constexpr DroppedKind kDropped[] = {{"OBJECT_TABLE", "table", ObjectKind::kTable},
+                                    {"OBJECT_VIEW", "view", ObjectKind::kView},
+                                    {"OBJECT_SCHEMA", "schema", ObjectKind::kSchema}};
 
 absl::StatusOr<Statement> BindDropSchema(DropTableStatement statement, const std::string& schema) {
   NAM_RETURN_IF_ERROR(CheckNotSystem(absl::StrCat(schema, "."), statement.position));
@@ -64,7 +64,7 @@ absl::StatusOr<Statement> BindDropRelation(DropTableStatement statement,
     return Statement(std::move(statement));
   }
   const bool view = found->has_view();
-  if (view == (statement.kind == Kind::kView)) return Statement(std::move(statement));
+  if (view == (statement.kind == ObjectKind::kView)) return Statement(std::move(statement));
   return UserError(
       sqlstate::kWrongObjectType, absl::StrCat(Quote(statement.table), " is not a ", view ? "table" : "view"),
       statement.position,
@@ -121,7 +121,7 @@ absl::StatusOr<Statement> BindDrop(const Node& node, TableSource& tables) {
   statement.cascade = node.Text("behavior") == "DROP_CASCADE";
   // The name has no location of its own; it follows EXISTS, or the keyword.
   statement.position = text.Find({}, text.Find({statement.if_exists ? "exists" : word}) + 1);
-  if (!index && kind->kind == Kind::kSchema) {
+  if (!index && kind->kind == ObjectKind::kSchema) {
     statement.kind = kind->kind;
     return BindDropSchema(std::move(statement), objects[0].Text("sval"));
   }

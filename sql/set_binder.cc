@@ -8,7 +8,7 @@
 namespace nam::sql {
 namespace {
 
-absl::StatusOr<std::string> ValueOf(const Node& value) {
+absl::StatusOr<std::string> SettingText(const Node& value) {
   if (value.Is("A_Const")) {
     if (value.Has("sval")) return value.Field("sval").Text("sval");
     if (value.Has("fval")) return value.Field("fval").Text("fval");
@@ -35,7 +35,7 @@ absl::StatusOr<Statement> BindSet(const Node& node) {
   statement.reset = kind == "VAR_RESET" || kind == "VAR_RESET_ALL";
   statement.position = SettingPosition(node.text());
   for (const Node& arg : node.List("args")) {
-    NAM_ASSIGN_OR_RETURN(std::string value, ValueOf(arg));
+    NAM_ASSIGN_OR_RETURN(std::string value, SettingText(arg));
     if (statement.values.empty()) statement.value_position = arg.position();
     statement.values.push_back(std::move(value));
   }

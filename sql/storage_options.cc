@@ -21,7 +21,7 @@ constexpr uint64_t kMostPartitions = 1 << 16;
 constexpr int64_t kLeastBlockBytes = 2 << 10, kMostBlockBytes = 1 << 20;
 constexpr char kUseRecords[] = "WITH (storage = record) makes a table that has it";
 
-std::string WordOf(const Node& option) {
+std::string OptionWord(const Node& option) {
   const Node value = option.Field("arg");
   const std::vector<std::string> words = value.Names("names");
   return words.empty() ? value.Text("sval") : words.back();
@@ -37,12 +37,12 @@ absl::StatusOr<int64_t> NumberOf(const Node& option, const std::string& name, in
                    option.position(), hint);
 }
 
-absl::Status NoSuchColumn(const std::string& name, const char* option, int position) {
+absl::Status NoColumnOfOption(const std::string& name, const char* option, int position) {
   return UserError(sqlstate::kUndefinedColumn,
                    absl::StrCat("column ", Quote(name), " named in ", option, " does not exist"), position);
 }
 
-const proto::Column* FindColumn(const proto::Table& table, const std::string& name) {
+const proto::Column* ColumnNamed(const proto::Table& table, const std::string& name) {
   const auto& columns = table.columns();
   const auto found = std::find_if(columns.begin(), columns.end(),
                                   [&](const proto::Column& column) { return column.name() == name; });
@@ -60,8 +60,8 @@ absl::Status AddPartitions(const StorageOptions& options, proto::Table& table) {
       return UserError(sqlstate::kBadParameter, absl::StrCat("partition_by has no part ", Quote(piece)),
                        options.partition_position, "write 'column:parts, …', as 'orderkey:8'");
     }
-    const proto::Column* const column = FindColumn(table, words[0]);
-    if (column == nullptr) return NoSuchColumn(words[0], "partition_by", options.partition_position);
+    const proto::Column* const column = ColumnNamed(table, words[0]);
+    if (column == nullptr) return NoColumnOfOption(words[0], "partition_by", options.partition_position);
     if (partitioner::FormOf(TypeOf(column->type()).value_or(Type::Null())) == partitioner::Form::kWide) {
       return Refusal(
           absl::StrCat("partition_by a ", partitioner::ColumnTypeName(column->type()), " is not supported"),
@@ -101,7 +101,7 @@ absl::StatusOr<StorageOptions> StorageOptions::From(const std::vector<Node>& opt
     NAM_RETURN_IF_ERROR(option.Only({"defname", "arg", "defaction"}));
     const std::string name = option.Text("defname");
     if (name == "storage") {
-      storage = WordOf(option);
+      storage = OptionWord(option);
       storage_position = option.position();
     } else if (name == "versions") {
       record_option = name;
@@ -111,7 +111,7 @@ absl::StatusOr<StorageOptions> StorageOptions::From(const std::vector<Node>& opt
       out.versions = static_cast<uint32_t>(versions);
     } else if (name == "partition_by" || name == "sort_by") {
       columnar_option = name;
-      (name == "sort_by" ? out.sort_by : out.partition_by) = WordOf(option);
+      (name == "sort_by" ? out.sort_by : out.partition_by) = OptionWord(option);
       (name == "sort_by" ? out.sort_position : out.partition_position) = option.position();
     } else if (name == "block_bytes") {
       columnar_option = name;
@@ -148,8 +148,8 @@ absl::Status LayOutColumnar(const StorageOptions& options, int position, proto::
   }
   for (const proto::Column& column : table.columns()) NAM_RETURN_IF_ERROR(CheckColumn(column, position));
   NAM_RETURN_IF_ERROR(AddPartitions(options, table));
-  if (!options.sort_by.empty() && FindColumn(table, options.sort_by) == nullptr)
-    return NoSuchColumn(options.sort_by, "sort_by", options.sort_position);
+  if (!options.sort_by.empty() && ColumnNamed(table, options.sort_by) == nullptr)
+    return NoColumnOfOption(options.sort_by, "sort_by", options.sort_position);
   table.set_sort_column(options.sort_by);
   table.set_block_bytes(options.block_bytes);
   return absl::OkStatus();

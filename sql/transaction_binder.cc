@@ -12,7 +12,7 @@
 namespace nam::sql {
 namespace {
 
-using Kind = TransactionStatement::Kind;
+using TransactionKind = TransactionStatement::Kind;
 
 struct Spelled {
   const char* kind;
@@ -24,15 +24,18 @@ constexpr Spelled kRefused[] = {
     {"TRANS_STMT_ROLLBACK_PREPARED", "ROLLBACK PREPARED"},
 };
 
-struct Named {
+struct ParsedKind {
   const char* kind;
-  Kind is;
+  TransactionKind is;
 };
-constexpr Named kKinds[] = {
-    {"TRANS_STMT_BEGIN", Kind::kBegin},         {"TRANS_STMT_START", Kind::kBegin},
-    {"TRANS_STMT_COMMIT", Kind::kCommit},       {"TRANS_STMT_ROLLBACK", Kind::kRollback},
-    {"TRANS_STMT_SAVEPOINT", Kind::kSavepoint}, {"TRANS_STMT_ROLLBACK_TO", Kind::kRollbackTo},
-    {"TRANS_STMT_RELEASE", Kind::kRelease},
+constexpr ParsedKind kKinds[] = {
+    {"TRANS_STMT_BEGIN", TransactionKind::kBegin},
+    {"TRANS_STMT_START", TransactionKind::kBegin},
+    {"TRANS_STMT_COMMIT", TransactionKind::kCommit},
+    {"TRANS_STMT_ROLLBACK", TransactionKind::kRollback},
+    {"TRANS_STMT_SAVEPOINT", TransactionKind::kSavepoint},
+    {"TRANS_STMT_ROLLBACK_TO", TransactionKind::kRollbackTo},
+    {"TRANS_STMT_RELEASE", TransactionKind::kRelease},
 };
 
 absl::Status CheckOption(const Node& option) {
@@ -96,8 +99,8 @@ absl::StatusOr<Statement> BindTransaction(const Node& node) {
   }
   NAM_RETURN_IF_ERROR(node.Only({"kind", "options", "savepoint_name"}));
   for (const Node& option : node.List("options")) NAM_RETURN_IF_ERROR(CheckOption(option));
-  const Named* const known = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                          [&](const Named& named) { return kind == named.kind; });
+  const ParsedKind* const known = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                               [&](const ParsedKind& named) { return kind == named.kind; });
   if (known == std::end(kKinds)) return Refusal("this statement is not supported", text.Start());
   return Statement(TransactionStatement{known->is, node.Text("savepoint_name")});
 }

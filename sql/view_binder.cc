@@ -18,8 +18,8 @@ namespace {
 namespace lg = plan::logical;
 
 /// Views read views: their relations multiply.
-constexpr size_t kMostRelations = 4'096;
-constexpr int kMostLevels = 32;
+constexpr size_t kMostRelationsOfViews = 4'096;
+constexpr int kMostNestedViews = 32;
 constexpr size_t kMostQueryBytes = 256 << 10;
 
 /// Positions in the view's text are not in the statement.
@@ -170,7 +170,7 @@ absl::StatusOr<Statement> BindCreateView(const Node& node, TableSource& tables) 
 
 absl::StatusOr<BoundTree> BindView(LogicalContext& context, const proto::Table& view, const Node& relation) {
   const int position = relation.position();
-  if (context.views >= kMostLevels || context.owners.size() > kMostRelations) {
+  if (context.views >= kMostNestedViews || context.owners.size() > kMostRelationsOfViews) {
     return UserError(sqlstate::kTooComplex,
                      absl::StrCat("view ", Quote(view.name()), " reads too many views"), position,
                      "make a table of one of them");

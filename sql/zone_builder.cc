@@ -50,7 +50,6 @@ absl::Status ResolveZone(Expr& zone) {
   if (!IsLiteral(zone) || zone.literal.null) return absl::OkStatus();
   if (zone.type.kind == TypeKind::kInterval) {
     const Interval offset = zone.literal.interval();
-    constexpr int64_t kMicrosecondsPerSecond = 1'000'000;
     if (offset.months != 0 || offset.days != 0) {
       return UserError(sqlstate::kBadParameter, "interval time zone must not include months or days",
                        zone.position);

@@ -12,8 +12,6 @@
 namespace nam::storage {
 namespace {
 
-/// Interval between checks of the cancel flag during a wait.
-constexpr int64_t kCancelCheckUs = 20'000;
 /// Prefetched bytes of a block in place: of its prefix when it joins the window, of each column when the
 /// block before it is delivered. The processor's own prefetcher continues from there.
 constexpr uint32_t kPrefixFetchedMax = 512;

@@ -27,8 +27,6 @@ absl::Status BuriedError(const std::string& name) {
 }
 
 constexpr size_t kTransferBytes = 64 * 1024;
-/// Interval between checks of the cancel flag during a wait.
-constexpr int64_t kCancelCheckUs = 20'000;
 /// Nearly every live server answers within this time.
 constexpr int64_t kConnectLookUpUs = 700'000;
 

@@ -26,6 +26,9 @@ struct ChannelOptions {
   int64_t operation_timeout_us = 4'000'000;  // without progress
 };
 
+/// Interval between checks of the cancel flag during a wait.
+inline constexpr int64_t kCancelCheckUs = 20'000;
+
 /// PERMISSION_DENIED: the grant is over.
 absl::StatusOr<fabric::Grant::Use> UseOf(const std::shared_ptr<fabric::Grant>& grant);
 

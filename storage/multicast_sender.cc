@@ -8,17 +8,16 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "storage/block.h"
+#include "storage/channel.h"
 
 namespace nam::storage {
 namespace {
 
 /// Datagrams posted together; the last one is signaled.
-constexpr uint32_t kBatch = 16;
+constexpr uint32_t kDatagramsAtOnce = 16;
 /// Pauses between checks for credit: the first one, doubling up to the last.
 constexpr int64_t kFirstPauseUs = 1;
 constexpr int64_t kLastPauseUs = 64;
-/// Interval between checks of the cancel flag during a wait.
-constexpr int64_t kCancelCheckUs = 20'000;
 
 MulticastBoard& BoardOf(fabric::MemoryRegion& region) {
   return *reinterpret_cast<MulticastBoard*>(region.data());
@@ -44,7 +43,7 @@ absl::StatusOr<std::unique_ptr<MulticastSender>> MulticastSender::Open(
     return absl::InvalidArgumentError(absl::StrFormat("a multicast stream has 1 to %d members, not %d",
                                                       kMulticastMembersMax, options.members));
   }
-  NAM_CHECK(options.send_depth >= 2 * kBatch);
+  NAM_CHECK(options.send_depth >= 2 * kDatagramsAtOnce);
   std::unique_ptr<MulticastSender> sender(new MulticastSender(fabric, source, std::move(extents), options));
   NAM_RETURN_IF_ERROR(sender->Prepare());
   NAM_RETURN_IF_ERROR(sender->CheckExtents());
@@ -149,7 +148,7 @@ absl::Status MulticastSender::SendBlock(const MulticastExtent& extent, RemotePtr
     }
     lengths_[prepared_ % options_.send_depth] = static_cast<uint32_t>(sizeof(header)) + header.bytes;
     counters_.bytes += header.bytes;
-    if (++prepared_ - posted_ == kBatch) NAM_RETURN_IF_ERROR(Flush());
+    if (++prepared_ - posted_ == kDatagramsAtOnce) NAM_RETURN_IF_ERROR(Flush());
   }
   ++counters_.blocks;
   return absl::OkStatus();
@@ -157,7 +156,7 @@ absl::Status MulticastSender::SendBlock(const MulticastExtent& extent, RemotePtr
 
 /// A place in the ring that no send in flight uses.
 absl::StatusOr<std::byte*> MulticastSender::NextBuffer(const std::atomic<bool>& cancel) {
-  std::array<fabric::Completion, kBatch> done;
+  std::array<fabric::Completion, kDatagramsAtOnce> done;
   HandleCompletions({done.data(), completions_->Poll(done)});
   while (prepared_ - completed_ == options_.send_depth) NAM_RETURN_IF_ERROR(AwaitCompletions(cancel));
   return ring_->data() + size_t{prepared_ % options_.send_depth} * fabric::kMaxDatagramBytes;
@@ -165,14 +164,14 @@ absl::StatusOr<std::byte*> MulticastSender::NextBuffer(const std::atomic<bool>& 
 
 absl::Status MulticastSender::AwaitCompletions(const std::atomic<bool>& cancel) {
   NAM_RETURN_IF_ERROR(CheckRunning(cancel));
-  std::array<fabric::Completion, kBatch> done;
+  std::array<fabric::Completion, kDatagramsAtOnce> done;
   HandleCompletions({done.data(), completions_->Wait(done, fabric_.clock().After(kCancelCheckUs))});
   return absl::OkStatus();
 }
 
 absl::Status MulticastSender::Flush() {
   if (prepared_ == posted_) return absl::OkStatus();
-  std::array<fabric::DatagramRequest, kBatch> batch;
+  std::array<fabric::DatagramRequest, kDatagramsAtOnce> batch;
   size_t n = 0;
   uint64_t bytes = 0;
   for (uint32_t datagram = posted_; datagram < prepared_; ++datagram) {
@@ -230,7 +229,7 @@ absl::Status MulticastSender::CheckRunning(const std::atomic<bool>& cancel) cons
 /// Waits briefly for members to WRITE; longer with each call in a row.
 absl::Status MulticastSender::Pause(const std::atomic<bool>& cancel, int64_t& pause_us) {
   NAM_RETURN_IF_ERROR(CheckRunning(cancel));
-  std::array<fabric::Completion, kBatch> done;
+  std::array<fabric::Completion, kDatagramsAtOnce> done;
   HandleCompletions({done.data(), completions_->Wait(done, fabric_.clock().After(pause_us))});
   pause_us = std::min(2 * pause_us, kLastPauseUs);
   return absl::OkStatus();

@@ -15,9 +15,6 @@
 namespace nam::storage {
 namespace {
 
-/// Interval between checks of the cancel flag during a wait.
-constexpr int64_t kCancelCheckUs = 20'000;
-
 /// The layout of the channel's buffer: a page of words for the boards, receives, and slots for blocks.
 ///
 ///     0           2048           4096                 slots_offset

@@ -8,6 +8,9 @@
 
 namespace nam::storage {
 
+/// An offset in a server's address space takes 48 bits.
+inline constexpr uint64_t kAddressSpaceBytes = uint64_t{1} << 48;
+
 /// An address in the cluster's memory: a memory server and an offset in its address space.
 ///
 ///     63        48 47                                      0
@@ -20,7 +23,7 @@ class RemotePtr {
   constexpr RemotePtr() = default;
   constexpr RemotePtr(MemoryServerId server, uint64_t offset)
       : raw_(uint64_t{server.value()} << 48 | offset) {
-    NAM_CHECK(offset < (uint64_t{1} << 48), "offset beyond 48 bits");
+    NAM_CHECK(offset < kAddressSpaceBytes, "offset beyond 48 bits");
   }
   /// Converts from and to the 8 stored bytes.
   static constexpr RemotePtr FromRaw(uint64_t raw) {
@@ -31,7 +34,7 @@ class RemotePtr {
   constexpr uint64_t raw() const { return raw_; }
   constexpr bool null() const { return raw_ == 0; }
   constexpr MemoryServerId server() const { return MemoryServerId(static_cast<uint16_t>(raw_ >> 48)); }
-  constexpr uint64_t offset() const { return raw_ & ((uint64_t{1} << 48) - 1); }
+  constexpr uint64_t offset() const { return raw_ & (kAddressSpaceBytes - 1); }
   constexpr RemotePtr Plus(uint64_t bytes) const { return RemotePtr(server(), offset() + bytes); }
   constexpr auto operator<=>(const RemotePtr&) const = default;
 

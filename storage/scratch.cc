@@ -14,7 +14,7 @@ namespace nam::storage {
 namespace {
 
 /// WRITEs posted together.
-constexpr size_t kBatch = 4;
+constexpr size_t kWritesAtOnce = 4;
 /// Pages begin at cache lines, in the channel's buffer and in slabs.
 constexpr uint64_t kPageAlignment = 64;
 
@@ -162,7 +162,7 @@ absl::Status ScratchWriter::Append(std::span<const std::byte> page, ScratchStret
   Queue& queue = QueueOf(target.queue_pair);
   queue.requests.push_back(fabric::WorkRequest::Write(0, local, target.address, fabric::Signal::kUnsignaled));
   queue.slots.push_back(slot);
-  return queue.requests.size() >= kBatch ? Post(queue) : absl::OkStatus();
+  return queue.requests.size() >= kWritesAtOnce ? Post(queue) : absl::OkStatus();
 }
 
 ScratchWriter::Queue& ScratchWriter::QueueOf(fabric::QueuePair* queue_pair) {

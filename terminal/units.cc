@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <limits>
 
 #include "absl/status/status.h"
@@ -100,6 +101,10 @@ std::string FormatDuration(int64_t seconds) {
 
 std::string FormatMilliseconds(double milliseconds) {
   return absl::StrFormat("%.3f", milliseconds);
+}
+
+double InThousandths(double number) {
+  return std::round(number * 1000) / 1000;
 }
 
 }  // namespace nam

@@ -22,5 +22,7 @@ std::string CountOf(uint64_t count, std::string_view one);
 std::string FormatDuration(int64_t seconds);
 /// Milliseconds with three decimals, for screen and JSON: `12.345`.
 std::string FormatMilliseconds(double milliseconds);
+/// The nearest number of three decimals, for JSON: 12.345.
+double InThousandths(double number);
 
 }  // namespace nam

@@ -24,7 +24,7 @@ constexpr uint32_t kAddressLengthMin = 10, kAddressLengthMax = 40;
 constexpr uint32_t kNations = 25;
 
 // The random words of a supplier's or customer's row. The address takes six.
-enum Word : uint64_t { kPlace = 0, kPhone = 1, kComment = 2, kOverlay = 3, kAddress = 4 };
+enum PartyWord : uint64_t { kPlace = 0, kPhone = 1, kComment = 2, kOverlay = 3, kAddress = 4 };
 
 /// -999.99 … 9,999.99
 int64_t Balance(RandomDigits& digits) {
@@ -48,7 +48,8 @@ RandomDigits AddParty(ColumnBatch& batch, std::string_view prefix, uint64_t key,
 
 // In every 2,000 suppliers, one has a complaint and another a recommendation: five each of 10,000.
 constexpr uint64_t kRemarkPeriod = 2'000;
-constexpr std::string_view kCustomer = "Customer", kComplaints = "Complaints", kRecommends = "Recommends";
+constexpr std::string_view kRemarkCustomer = "Customer", kComplaints = "Complaints",
+                           kRecommends = "Recommends";
 
 /// The customers' remark on a supplier; empty for most.
 std::string_view RemarkOn(uint64_t key, uint64_t row) {
@@ -65,11 +66,11 @@ std::string_view KeepRemark(ColumnBatch& batch, std::string_view text, std::stri
                             RandomDigits digits) {
   std::array<char, 100> out;
   std::memcpy(out.data(), text.data(), text.size());
-  const auto room = static_cast<uint32_t>(text.size() - kCustomer.size() - remark.size());
+  const auto room = static_cast<uint32_t>(text.size() - kRemarkCustomer.size() - remark.size());
   const uint32_t between = digits.Between(0, room);
   const uint32_t at = digits.Between(0, room - between);
-  std::memcpy(out.data() + at, kCustomer.data(), kCustomer.size());
-  std::memcpy(out.data() + at + kCustomer.size() + between, remark.data(), remark.size());
+  std::memcpy(out.data() + at, kRemarkCustomer.data(), kRemarkCustomer.size());
+  std::memcpy(out.data() + at + kRemarkCustomer.size() + between, remark.data(), remark.size());
   return batch.Keep({out.data(), text.size()});
 }
 

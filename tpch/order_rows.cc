@@ -18,7 +18,7 @@ static_assert(DaysFromCivil({1995, 6, 17}) == kCurrentDate);
 static_assert(DaysFromCivil({1998, 12, 31}) == kStartDate + kOrderDays - 1 + 151);
 
 // The random words of an order: its lines take three each.
-enum Word : uint64_t { kHead = 0, kText = 1, kLines = 2 };
+enum OrderWord : uint64_t { kHead = 0, kText = 1, kLines = 2 };
 constexpr uint64_t kWordsPerLine = 3;
 
 constexpr std::array<std::string_view, 4> kInstructions = {"DELIVER IN PERSON", "COLLECT COD", "NONE",

@@ -7,13 +7,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "types/characters.h"
 #include "types/date.h"
 #include "types/value.h"
 
 namespace nam {
 namespace {
 
-constexpr char kBlanks[] = " \t\n\v\f\r";
 constexpr int64_t kJulianDayOf1970 = 2'440'588;
 /// An invalid hour: the reader reports it as out of range.
 constexpr int64_t kNoHour = 99;
@@ -182,7 +182,7 @@ bool ParseWord(std::string_view token, Reading& reading) {
   return true;
 }
 
-bool ParseTime(std::string_view token, Reading& reading) {
+bool ParseClockTime(std::string_view token, Reading& reading) {
   if (!reading.time.empty()) return false;
   const size_t end = std::min(token.find_first_not_of("0123456789:."), token.size());
   reading.time = std::string(token.substr(0, end));
@@ -238,7 +238,7 @@ std::string CanonicalDateText(std::string_view text) {
     const std::string_view token = std::string_view(small).substr(at, end - at);
     // After the time comes text that only its reader interprets.
     const bool taken = (token.find(':') != std::string_view::npos && IsDigits(token.substr(0, 1)) &&
-                        token.find_first_of("-/t") > token.find(':') && ParseTime(token, reading)) ||
+                        token.find_first_of("-/t") > token.find(':') && ParseClockTime(token, reading)) ||
                        ParseDayOfYear(token, reading) || ParseDateAndTime(token, reading) ||
                        (IsNumber(token) && ParseDigits(token, reading)) ||
                        (IsLetters(token) && ParseWord(token, reading)) || ParseJulianDay(token, reading) ||

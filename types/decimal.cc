@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "types/characters.h"
 #include "types/value.h"
 
 namespace nam {
@@ -137,12 +138,6 @@ absl::StatusOr<Value> WithExponent(const Value& digits, int64_t exponent) {
 }
 
 }  // namespace
-
-std::string_view TrimBlanks(std::string_view text) {
-  constexpr char kBlanks[] = " \t\n\v\f\r";
-  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
-  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
-}
 
 absl::StatusOr<Value> ParseNumeric(std::string_view text) {
   const std::string_view trimmed = TrimBlanks(text);

@@ -13,22 +13,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "types/characters.h"
 #include "types/date.h"
 #include "types/value.h"
 
 namespace nam {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000, kMinute = 60 * kSecond, kHour = 60 * kMinute;
 constexpr int kDaysPerWeek = 7, kDaysPerMonth = 30, kMonthsPerYear = 12;
 
 template <typename T>
 bool Fits(__int128 n) {
   return n >= std::numeric_limits<T>::min() && n <= std::numeric_limits<T>::max();
-}
-
-int64_t DayOf(int64_t us) {
-  return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
 }
 
 }  // namespace
@@ -71,7 +67,9 @@ absl::StatusOr<Interval> ScaleInterval(const Interval& interval, double factor, 
   const auto whole_months = static_cast<int32_t>(months);
   const auto whole_days = static_cast<int32_t>(days);
   // Keeps microseconds of a day's fraction; the rest is noise.
-  const auto rounded = [](double x) { return std::rint(x * kSecond) / kSecond; };
+  const auto rounded = [](double x) {
+    return std::rint(x * kMicrosecondsPerSecond) / kMicrosecondsPerSecond;
+  };
   double left_days = rounded((months - whole_months) * kDaysPerMonth);
   double seconds = rounded((days - whole_days + left_days - static_cast<int32_t>(left_days)) * 86400.0);
   double more_days = static_cast<int32_t>(left_days);
@@ -79,7 +77,7 @@ absl::StatusOr<Interval> ScaleInterval(const Interval& interval, double factor, 
     more_days += static_cast<int32_t>(seconds / 86400);
     seconds -= static_cast<int32_t>(seconds / 86400) * 86400.0;
   }
-  const double us = std::rint(scaled(static_cast<double>(interval.us)) + seconds * kSecond);
+  const double us = std::rint(scaled(static_cast<double>(interval.us)) + seconds * kMicrosecondsPerSecond);
   if (!(std::abs(us) < 9.2e18)) return absl::OutOfRangeError("interval out of range");
   return MakeInterval(whole_months, whole_days + static_cast<__int128>(more_days), static_cast<__int128>(us));
 }
@@ -103,9 +101,10 @@ std::string IntervalText(const Interval& interval) {
                         negative          ? "-"
                         : negative_before ? "+"
                                           : "",
-                        us / kHour, us / kMinute % 60, us / kSecond % 60);
-  if (us % kSecond == 0) return text;
-  absl::StrAppendFormat(&text, ".%06d", us % kSecond);
+                        us / kMicrosecondsPerHour, us / kMicrosecondsPerMinute % 60,
+                        us / kMicrosecondsPerSecond % 60);
+  if (us % kMicrosecondsPerSecond == 0) return text;
+  absl::StrAppendFormat(&text, ".%06d", us % kMicrosecondsPerSecond);
   text.erase(text.find_last_not_of('0') + 1);
   return text;
 }
@@ -198,13 +197,6 @@ std::optional<Unit> UnitOf(std::string_view word) {
   const auto* const found = std::find_if(std::begin(kWords), std::end(kWords),
                                          [&](const Word& w) { return w.name == word.substr(0, kLetters); });
   return found == std::end(kWords) ? std::nullopt : std::optional(found->unit);
-}
-
-bool IsDigit(char c) {
-  return absl::ascii_isdigit(static_cast<unsigned char>(c));
-}
-bool IsLetter(char c) {
-  return absl::ascii_isalpha(static_cast<unsigned char>(c));
 }
 
 /// Reads an interval's parts from last to first, as PostgreSQL does: a number takes the unit of the text
@@ -400,8 +392,9 @@ class IntervalReader {
       }
     }
     if (parts[1].whole > 59 || parts[2].whole > 60 || parts[0].whole > PowerOfTen(12)) return OutOfRange();
-    const __int128 us = parts[0].whole * kHour + parts[1].whole * kMinute + parts[2].whole * kSecond +
-                        static_cast<int64_t>(std::rint(parts[2].fraction * kSecond));
+    const __int128 us = parts[0].whole * kMicrosecondsPerHour + parts[1].whole * kMicrosecondsPerMinute +
+                        parts[2].whole * kMicrosecondsPerSecond +
+                        static_cast<int64_t>(std::rint(parts[2].fraction * kMicrosecondsPerSecond));
     us_ += negative ? -us : us;
     return See(kTimeBits);
   }
@@ -520,13 +513,13 @@ class IntervalReader {
         part_of_days(fraction);
         break;
       case Unit::kHour:
-        time(kHour);
+        time(kMicrosecondsPerHour);
         break;
       case Unit::kMinute:
-        time(kMinute);
+        time(kMicrosecondsPerMinute);
         break;
       case Unit::kSecond:
-        time(kSecond);
+        time(kMicrosecondsPerSecond);
         break;
       case Unit::kMillisecond:
         time(1000);

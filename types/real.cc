@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "types/characters.h"
 
 namespace nam {
 
@@ -66,9 +67,7 @@ std::string RealText(double x, bool real) {
 }
 
 absl::StatusOr<double> ParseReal(std::string_view text, bool real) {
-  constexpr char kBlanks[] = " \t\n\v\f\r";
-  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
-  text = text.substr(0, text.find_last_not_of(kBlanks) + 1);
+  text = TrimBlanks(text);
   const auto bad = [] { return absl::InvalidArgumentError("not a number"); };
   std::string_view number = text;
   const bool negative = number.starts_with('-');

@@ -7,12 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/edit_distance.h"
+#include "base/exhausted.h"
 
 namespace nam {
 namespace {
 
 constexpr char kPayload[] = "nam.sql.SqlError";
-constexpr char kExhaustedPayload[] = "nam/exhausted";  // base/exhausted.h sets it
 
 absl::StatusCode CodeOf(const std::string& state) {
   if (state == sqlstate::kNotSupported) return absl::StatusCode::kUnimplemented;

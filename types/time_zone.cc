@@ -10,14 +10,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/civil_time.h"
+#include "types/characters.h"
 #include "types/value.h"
 
 namespace nam {
 namespace {
 
-constexpr int64_t kMicrosecondsPerSecond = 1'000'000;
-constexpr int32_t kMinute = 60, kHour = 3600;
-constexpr int32_t kGreatestOffset = 16 * kHour - 1;  // as in PostgreSQL
+constexpr int32_t kSecondsPerMinute = 60, kSecondsPerHour = 3600;
+constexpr int32_t kGreatestOffset = 16 * kSecondsPerHour - 1;  // as in PostgreSQL
 
 struct NamedOffset {
   std::string_view name;
@@ -33,19 +33,6 @@ constexpr NamedOffset kAbbreviations[] = {
     {"akst", -540}, {"akdt", -480},
 };
 
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool IsLetter(char c) {
-  return absl::ascii_isalpha(static_cast<unsigned char>(c)) != 0;
-}
-
-std::string_view Trimmed(std::string_view text) {
-  constexpr char kBlanks[] = " \t\n\v\f\r";
-  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
-  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
-}
-
 int64_t FloorSeconds(int64_t us) {
   return us / kMicrosecondsPerSecond - (us % kMicrosecondsPerSecond < 0);
 }
@@ -57,7 +44,7 @@ std::optional<int32_t> ParseOffset(std::string_view text) {
   if (digits == 0 || digits > 4 || (digits > 2 && digits != text.size())) return std::nullopt;
   if (digits > 2) {
     const int n = std::atoi(std::string(text).c_str());
-    return n / 100 * kHour + n % 100 * kMinute;
+    return n / 100 * kSecondsPerHour + n % 100 * kSecondsPerMinute;
   }
   for (size_t i = 0; i < std::size(parts); ++i) {
     const size_t n = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -69,7 +56,7 @@ std::optional<int32_t> ParseOffset(std::string_view text) {
     text.remove_prefix(1);
   }
   if (!text.empty() || parts[1] > 59 || parts[2] > 59) return std::nullopt;
-  return parts[0] * kHour + parts[1] * kMinute + parts[2];
+  return parts[0] * kSecondsPerHour + parts[1] * kSecondsPerMinute + parts[2];
 }
 
 /// `+02`, `UTC-05:30`, `<+02>-02`: an optional name, then the offset to the west.
@@ -130,9 +117,9 @@ bool MayBePlace(std::string_view name) {
 
 void AppendOffset(int32_t offset, std::string& out) {
   const int32_t ahead = std::abs(offset);
-  absl::StrAppendFormat(&out, "%c%02d", offset < 0 ? '-' : '+', ahead / kHour);
-  if (ahead % kHour != 0) absl::StrAppendFormat(&out, ":%02d", ahead / kMinute % 60);
-  if (ahead % kMinute != 0) absl::StrAppendFormat(&out, ":%02d", ahead % kMinute);
+  absl::StrAppendFormat(&out, "%c%02d", offset < 0 ? '-' : '+', ahead / kSecondsPerHour);
+  if (ahead % kSecondsPerHour != 0) absl::StrAppendFormat(&out, ":%02d", ahead / kSecondsPerMinute % 60);
+  if (ahead % kSecondsPerMinute != 0) absl::StrAppendFormat(&out, ":%02d", ahead % kSecondsPerMinute);
 }
 
 }  // namespace
@@ -141,7 +128,7 @@ std::optional<TimeZone> TimeZone::Find(std::string_view name) {
   const std::string lower = absl::AsciiStrToLower(std::string(name));
   for (const NamedOffset& known : kAbbreviations) {
     if (lower != known.name) continue;
-    return Fixed(known.minutes * kMinute, lower == "z" ? kUtc : absl::AsciiStrToUpper(lower));
+    return Fixed(known.minutes * kSecondsPerMinute, lower == "z" ? kUtc : absl::AsciiStrToUpper(lower));
   }
   if (!MayBePlace(name)) return FindPosix(name);
   TimeZone zone;
@@ -202,7 +189,7 @@ std::string TimestampTzText(int64_t utc_us, const TimeZone& zone) {
 }
 
 ZonedText SplitZone(std::string_view whole) {
-  ZonedText out{Trimmed(whole)};
+  ZonedText out{TrimBlanks(whole)};
   const std::string_view text = out.text;
   const size_t sign = FindOffset(text);
   const std::string_view last = text.substr(text.find_last_of(" \t") + 1);
@@ -212,7 +199,7 @@ ZonedText SplitZone(std::string_view whole) {
         absl::AsciiStrToLower(std::string(last)) == "allballs" && text.find(':') == text.npos;
     out.zone = TimeZone::Find(allballs ? kUtc : last);
     if (out.zone) {
-      out.text = Trimmed(text.substr(0, text.size() - last.size()));
+      out.text = TrimBlanks(text.substr(0, text.size() - last.size()));
     } else if (last.find('/') != std::string_view::npos) {
       out.fault = ZonedText::Fault::kUnknownZone;
     }
@@ -224,7 +211,7 @@ ZonedText SplitZone(std::string_view whole) {
       return out;
     }
     out.zone = TimeZone::Fixed(text[sign] == '-' ? -*offset : *offset);
-    out.text = Trimmed(text.substr(0, sign));
+    out.text = TrimBlanks(text.substr(0, sign));
   } else {
     size_t letters = text.size();
     while (letters > 0 && IsLetter(text[letters - 1])) --letters;
@@ -237,7 +224,7 @@ ZonedText SplitZone(std::string_view whole) {
 }
 
 absl::StatusOr<int64_t> ParseTime(std::string_view text) {
-  text = Trimmed(text);
+  text = TrimBlanks(text);
   const size_t colon = text.find(':');
   const std::string_view before = text.substr(0, std::min(colon, text.size()));
   const bool dated = before.find_first_of("-/") != std::string_view::npos;

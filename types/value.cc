@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "types/characters.h"
 #include "types/date.h"
 
 namespace nam {
@@ -178,11 +179,6 @@ int64_t DigitsAt(std::string_view text, size_t from, size_t n) {
 constexpr int64_t kNoTime = -1;          // not a time
 constexpr int64_t kTimeOutOfRange = -2;  // a time's form, but an invalid hour, minute or second
 
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
-constexpr char kBlanks[] = " \t\n\v\f\r";
-
 /// Consumes a leading number of up to `most` digits of the text; -1 if there is none.
 int64_t ConsumeDigits(std::string_view& text, size_t most) {
   size_t n = 0;
@@ -258,8 +254,7 @@ absl::StatusOr<int64_t> ConsumeDate(std::string_view& text) {
 }
 
 DateAndTime Parse(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
-  text = text.substr(0, text.find_last_not_of(kBlanks) + 1);
+  text = TrimBlanks(text);
   DateAndTime out{ConsumeDate(text)};
   if (text.empty() || absl::IsInvalidArgument(out.days.status())) return out;
   const size_t time = text.find_first_not_of(kBlanks);

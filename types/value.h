@@ -11,7 +11,15 @@
 
 namespace nam {
 
-inline constexpr int64_t kMicrosecondsPerDay = int64_t{24} * 3600 * 1000000;
+inline constexpr int64_t kMicrosecondsPerSecond = 1'000'000;
+inline constexpr int64_t kMicrosecondsPerMinute = 60 * kMicrosecondsPerSecond;
+inline constexpr int64_t kMicrosecondsPerHour = 60 * kMicrosecondsPerMinute;
+inline constexpr int64_t kMicrosecondsPerDay = 24 * kMicrosecondsPerHour;
+
+/// The day of a timestamp.
+constexpr int64_t DayOf(int64_t us) {
+  return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
+}
 
 /// One SQL value, for uses where speed is irrelevant: literals, results, the reference evaluator.
 struct Value {

@@ -25,10 +25,6 @@ Value Milliseconds(double ms) {
   return Value::Decimal(std::llround(ms * 1000), 3);
 }
 
-double Rounded(double ms) {
-  return std::round(ms * 1000) / 1000;
-}
-
 const char* CheckText(const QueryOutcome& outcome) {
   return !outcome.correct.has_value() ? "not checked" : *outcome.correct ? "ok" : "WRONG";
 }
@@ -120,10 +116,10 @@ Json QueriesJson(const std::vector<QueryOutcome>& outcomes) {
       for (const Value& value : row) line.push_back(ToJson(value));
     }
     Json one{{"query", outcome.id},
-             {"median_ms", Rounded(outcome.median_ms)},
-             {"min_ms", Rounded(outcome.min_ms)},
-             {"working_ms", Rounded(outcome.working_ms)},
-             {"waiting_ms", Rounded(outcome.waiting_ms)},
+             {"median_ms", InThousandths(outcome.median_ms)},
+             {"min_ms", InThousandths(outcome.min_ms)},
+             {"working_ms", InThousandths(outcome.working_ms)},
+             {"waiting_ms", InThousandths(outcome.waiting_ms)},
              {"rows_streamed", outcome.result.work.rows},
              {"bytes_moved", outcome.result.work.bytes},
              {"rows", outcome.result.rows.size()},

@@ -14,10 +14,6 @@ namespace {
 
 constexpr uint64_t kAbortedLookedUp = 1'000;  // of each client
 
-double Rounded(double value) {
-  return std::round(value * 1000) / 1000;
-}
-
 std::string AbortsText(const tpcw::CheckoutRates& rates) {
   std::string text;
   for (size_t i = 0; i < txn::kAbortReasons; ++i) {
@@ -134,13 +130,13 @@ std::string CheckoutSummary(const CheckoutOutcome& outcome) {
 }
 
 Json CheckoutRatesJson(const tpcw::CheckoutRates& rates) {
-  Json json{{"elapsed_s", Rounded(rates.elapsed_s)},
+  Json json{{"elapsed_s", InThousandths(rates.elapsed_s)},
             {"committed", rates.committed},
-            {"committed_per_s", Rounded(rates.committed_per_s)},
-            {"p50_us", Rounded(rates.p50_us)},
-            {"p90_us", Rounded(rates.p90_us)},
-            {"p99_us", Rounded(rates.p99_us)},
-            {"p999_us", Rounded(rates.p999_us)}};
+            {"committed_per_s", InThousandths(rates.committed_per_s)},
+            {"p50_us", InThousandths(rates.p50_us)},
+            {"p90_us", InThousandths(rates.p90_us)},
+            {"p99_us", InThousandths(rates.p99_us)},
+            {"p999_us", InThousandths(rates.p999_us)}};
   Json& aborts = json["aborts"] = Json::object();
   for (size_t i = 0; i < txn::kAbortReasons; ++i) {
     aborts[std::string(txn::AbortReasonName(static_cast<txn::AbortReason>(i)))] = rates.aborts[i];
@@ -151,8 +147,8 @@ Json CheckoutRatesJson(const tpcw::CheckoutRates& rates) {
 Json CheckoutSummaryJson(const CheckoutOutcome& outcome) {
   Json json = CheckoutRatesJson(outcome.rates);
   json["orders"] = outcome.invariants.orders;
-  json["begin_work_requests"] = Rounded(PerBegin(outcome.begins).first);
-  json["begin_us"] = Rounded(PerBegin(outcome.begins).second);
+  json["begin_work_requests"] = InThousandths(PerBegin(outcome.begins).first);
+  json["begin_us"] = InThousandths(PerBegin(outcome.begins).second);
   json["invariants_ok"] = outcome.invariants.ok() && outcome.torn_rows == 0;
   if (outcome.timestamps.has_value()) {
     json["history_transactions"] = outcome.timestamps->transactions;

@@ -12,13 +12,14 @@
 #include "execution/expression/node.h"
 
 namespace nam::execution {
-namespace {
 
 /// The place of a node's arrays in a frame.
-struct Place {
+struct NodePlace {
   const Node* node = nullptr;
   size_t values = 0, nulls = 0, positions[2] = {};
 };
+
+namespace {
 
 /// Gives each node its arrays. An array is free again when the node that reads it has been evaluated, so that
 /// deep expressions stay in a few cache lines.
@@ -27,7 +28,7 @@ class Placement {
   /// `root`: an output, whose values are read after others have been evaluated.
   void Add(Node& root) { Put(root); }
 
-  std::vector<Place> places;
+  std::vector<NodePlace> places;
   size_t bytes() const { return bytes_; }
 
  private:
@@ -58,7 +59,7 @@ class Placement {
       const Node::Needs needs = child->needs();
       if (needs.hands_on) GiveChildren(*child);
       if (needs.own) continue;
-      const Place& place = places[child->number()];
+      const NodePlace& place = places[child->number()];
       free_[needs.value_bytes * kChunkRows].push_back(place.values);
       if (needs.nulls) free_[kNullBytes].push_back(place.nulls);
     }
@@ -94,8 +95,8 @@ struct Program::Nodes {
     std::optional<uint32_t> slot;
   };
   std::vector<Output> outputs;
-  std::vector<Place> places;  // by Node::number
-  size_t bytes = 0;           // size of a frame
+  std::vector<NodePlace> places;  // by Node::number
+  size_t bytes = 0;               // size of a frame
   size_t by_row = 0;
 };
 
@@ -126,7 +127,7 @@ Frame Program::NewFrame() const {
   std::memset(registers.arrays.get(), 0, bytes);
   registers.registers.resize(nodes_->places.size());
   for (size_t i = 0; i < nodes_->places.size(); ++i) {
-    const Place& place = nodes_->places[i];
+    const NodePlace& place = nodes_->places[i];
     const Node::Needs needs = place.node->needs();
     Register& at = registers.registers[i];
     at.values = registers.arrays.get() + place.values;

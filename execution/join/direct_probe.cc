@@ -12,8 +12,8 @@ namespace {
 constexpr uint32_t kAhead = 16;
 
 /// Appends the tuple at `position`, if its key is there.
-inline void Append(const DirectTable& table, int64_t key, uint32_t position, uint32_t& count,
-                   Candidates& candidates) {
+inline void AppendOfKey(const DirectTable& table, int64_t key, uint32_t position, uint32_t& count,
+                        Candidates& candidates) {
   const uint32_t head = table.Head(key);
   candidates.positions[count] = position;
   candidates.rows[count] = head - 1;
@@ -70,7 +70,7 @@ void DirectProbe::StartFromNumbers(uint32_t keys, Candidates& candidates) const 
   uint32_t count = 0;
   for (uint32_t i = 0; i < keys; ++i) {
     if (asks) ask(i + kAhead);
-    if (table_.InDomain(numbers[i])) Append(table_, numbers[i], keys_.positions()[i], count, candidates);
+    if (table_.InDomain(numbers[i])) AppendOfKey(table_, numbers[i], keys_.positions()[i], count, candidates);
   }
   candidates.count = count;
 }
@@ -87,14 +87,14 @@ void DirectProbe::StartFromCodes(const Column& column, Selection tuples, Candida
         ForEach(tuples, [&](uint32_t position) {
           const uint32_t index = index_of(position);
           if (index == kNullRow) return;
-          Append(table_, meaning.Number(codes[index]), position, count, candidates);
+          AppendOfKey(table_, meaning.Number(codes[index]), position, count, candidates);
         });
       } else {
         ForEach(tuples, [&](uint32_t position) {
           const uint32_t index = index_of(position);
           if (index == kNullRow || meaning.IsNull(codes[index])) return;
           const int64_t key = meaning.Number(codes[index]);
-          if (table_.InDomain(key)) Append(table_, key, position, count, candidates);
+          if (table_.InDomain(key)) AppendOfKey(table_, key, position, count, candidates);
         });
       }
     });

@@ -9,8 +9,8 @@ namespace nam::execution {
 namespace {
 
 /// Appends the tuple at `position` of its chunk, if its key is at `at`.
-inline void Append(const DomainTable& table, uint32_t at, uint32_t position, uint32_t& count,
-                   Candidates& candidates) {
+inline void AppendAt(const DomainTable& table, uint32_t at, uint32_t position, uint32_t& count,
+                     Candidates& candidates) {
   const uint32_t head = table.Head(at);
   candidates.positions[count] = position;
   candidates.rows[count] = head - 1;
@@ -47,7 +47,7 @@ bool DomainProbe::Start(TaskContext& context, const Chunk& in, Candidates& candi
   uint32_t count = 0;
   for (uint32_t i = 0; i < *keys; ++i) {
     const uint32_t at = table_.PositionOf(table_.domain().NumberOf(keys_.numbers()[i]));
-    Append(table_, at, keys_.positions()[i], count, candidates);
+    AppendAt(table_, at, keys_.positions()[i], count, candidates);
   }
   candidates.count = count;
   return true;
@@ -68,7 +68,7 @@ void DomainProbe::StartFromRows(const Column& column, uint32_t rows, Candidates&
     });
   }
   uint32_t count = 0;
-  for (uint32_t i = 0; i < rows; ++i) Append(table_, at_[i], i, count, candidates);
+  for (uint32_t i = 0; i < rows; ++i) AppendAt(table_, at_[i], i, count, candidates);
   candidates.count = count;
 }
 

@@ -10,10 +10,6 @@
 namespace nam::execution {
 namespace {
 
-constexpr uint32_t kBatchRows = 1024;
-// Heads are changed by atomic exchange, which waits for its cache line: prefetched so many rows ahead.
-constexpr uint32_t kRowsAhead = 16;
-
 /// At least one and a half for each row.
 uint64_t HeadsFor(uint64_t rows) {
   return std::bit_ceil(std::max<uint64_t>(rows + rows / 2, 2));
@@ -35,14 +31,14 @@ absl::Status HashTable::Size(MemoryBudget& budget) {
 }
 
 uint64_t HashTable::InsertPages(uint32_t first, uint32_t end) {
-  uint64_t hashes[kBatchRows];
-  uint8_t nulls[kBatchRows];
+  uint64_t hashes[kInsertBatchRows];
+  uint8_t nulls[kInsertBatchRows];
   uint64_t null_rows = 0;
   for (uint32_t p = first; p < end; ++p) {
     const std::byte* const page = rows_.page(p);
     const uint32_t page_rows = rows_.page_rows(p);
-    for (uint32_t done = 0; done < page_rows; done += kBatchRows) {
-      const uint32_t count = std::min(kBatchRows, page_rows - done);
+    for (uint32_t done = 0; done < page_rows; done += kInsertBatchRows) {
+      const uint32_t count = std::min(kInsertBatchRows, page_rows - done);
       if (keys_.HashRows(page, done, count, hashes, nulls))
         null_rows += static_cast<uint64_t>(std::count(nulls, nulls + count, 1));
       Insert(hashes, nulls, (p << rows_.layout().rows_shift()) + done, count);
@@ -54,8 +50,8 @@ uint64_t HashTable::InsertPages(uint32_t first, uint32_t end) {
 void HashTable::Insert(const uint64_t* hashes, const uint8_t* nulls, uint32_t first_row, uint32_t count) {
   bool chained = false;
   for (uint32_t i = 0; i < count; ++i) {
-    if (i + kRowsAhead < count && nulls[i + kRowsAhead] == 0)
-      Prefetch<true>(&heads_[hashes[i + kRowsAhead] & mask_], sizeof(uint32_t));
+    if (i + kInsertRowsAhead < count && nulls[i + kInsertRowsAhead] == 0)
+      Prefetch<true>(&heads_[hashes[i + kInsertRowsAhead] & mask_], sizeof(uint32_t));
     if (nulls[i] != 0) continue;
     const uint32_t row = first_row + i;
     const uint32_t before =

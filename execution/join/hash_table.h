@@ -10,6 +10,10 @@
 
 namespace nam::execution {
 
+/// Rows of a build side are inserted in batches. Their heads are changed by atomic exchange, which waits for
+/// its cache line: prefetched so many rows ahead.
+inline constexpr uint32_t kInsertBatchRows = 1024, kInsertRowsAhead = 16;
+
 /// The build side of a join by any keys: leads from a hash to rows of a RowTable.
 ///
 ///     heads[hash mod size] → row + 1 ─ next[row] → row + 1 ─ … → 0

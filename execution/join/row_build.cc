@@ -17,8 +17,6 @@ namespace nam::execution {
 namespace {
 
 constexpr uint32_t kPagesPerPart = 16;
-constexpr uint32_t kBatchRows = 1024;
-constexpr uint32_t kRowsAhead = 16;  // see HashTable::InsertPages
 
 }  // namespace
 
@@ -148,14 +146,14 @@ absl::Status RowBuild::Combine(TaskContext& context, uint32_t part) {
 void RowBuild::AddToFilter(uint32_t first_page, uint32_t end_page) {
   std::vector<uint32_t> keys(options_.keys);
   std::iota(keys.begin(), keys.end(), 0);
-  uint64_t hashes[kBatchRows];
+  uint64_t hashes[kInsertBatchRows];
   for (uint32_t p = first_page; p < end_page; ++p) {
     const uint32_t rows = rows_->page_rows(p);
-    for (uint32_t done = 0; done < rows; done += kBatchRows) {
-      const uint32_t count = std::min(kBatchRows, rows - done);
+    for (uint32_t done = 0; done < rows; done += kInsertBatchRows) {
+      const uint32_t count = std::min(kInsertBatchRows, rows - done);
       HashRows(rows_->layout(), keys, rows_->page(p), done, count, hashes);
       for (uint32_t i = 0; i < count; ++i) {
-        if (i + kRowsAhead < count) filter_->AskToAdd(hashes[i + kRowsAhead]);
+        if (i + kInsertRowsAhead < count) filter_->AskToAdd(hashes[i + kInsertRowsAhead]);
         filter_->Add(hashes[i]);
       }
     }
@@ -166,12 +164,12 @@ absl::Status RowBuild::InsertInDomain(uint32_t first_page, uint32_t end_page) {
   const RowField& key = options_.layout.field(0);
   const uint32_t stride = key.stride, shift = rows_->layout().rows_shift();
   DomainTable& table = *domain_;
-  uint32_t positions[kBatchRows];
+  uint32_t positions[kInsertBatchRows];
   for (uint32_t p = first_page; p < end_page; ++p) {
     const std::byte* const first = rows_->page(p) + kPageHeaderBytes;
     const uint32_t rows = rows_->page_rows(p);
-    for (uint32_t done = 0; done < rows; done += kBatchRows) {
-      const uint32_t count = std::min(kBatchRows, rows - done), number = (p << shift) + done;
+    for (uint32_t done = 0; done < rows; done += kInsertBatchRows) {
+      const uint32_t count = std::min(kInsertBatchRows, rows - done), number = (p << shift) + done;
       const std::byte* const row = first + size_t{done} * stride;
       table.PositionsOf(key, row, count, positions);
       for (uint32_t i = 0; key.nullable() && i < count; ++i) {
@@ -192,15 +190,15 @@ absl::Status RowBuild::InsertInDomain(uint32_t first_page, uint32_t end_page) {
 }
 
 absl::Status RowBuild::InsertDirect(uint32_t first_page, uint32_t end_page) {
-  int64_t keys[kBatchRows];
-  uint8_t nulls[kBatchRows];
+  int64_t keys[kInsertBatchRows];
+  uint8_t nulls[kInsertBatchRows];
   int64_t least = INT64_MAX, greatest = INT64_MIN;
   uint64_t rows = 0;
   for (uint32_t p = first_page; p < end_page; ++p) {
     const std::byte* const page = rows_->page(p);
     const uint32_t page_rows = rows_->page_rows(p);
-    for (uint32_t done = 0; done < page_rows; done += kBatchRows) {
-      const uint32_t count = std::min(kBatchRows, page_rows - done);
+    for (uint32_t done = 0; done < page_rows; done += kInsertBatchRows) {
+      const uint32_t count = std::min(kInsertBatchRows, page_rows - done);
       if (keys_->NumbersOf(page, done, count, keys, nulls)) SawNullKey();
       const uint32_t first_row = (p << rows_->layout().rows_shift()) + done;
       for (uint32_t i = 0; i < count; ++i) {
@@ -209,8 +207,8 @@ absl::Status RowBuild::InsertDirect(uint32_t first_page, uint32_t end_page) {
           return absl::DataLossError("a key is outside of what the catalog says, or in another partition");
       }
       for (uint32_t i = 0; i < count; ++i) {
-        if (i + kRowsAhead < count && nulls[i + kRowsAhead] == 0)
-          Prefetch<true>(direct_->head_of(keys[i + kRowsAhead]), sizeof(uint32_t));
+        if (i + kInsertRowsAhead < count && nulls[i + kInsertRowsAhead] == 0)
+          Prefetch<true>(direct_->head_of(keys[i + kInsertRowsAhead]), sizeof(uint32_t));
         if (nulls[i] != 0) continue;
         direct_->Insert(keys[i], first_row + i);
         least = std::min(least, keys[i]);

@@ -21,6 +21,9 @@
 /// after it is unpacked. Its size tells the form.
 namespace nam::execution {
 
+/// Pages are written by whole cache lines.
+inline constexpr uint32_t kPageLineBytes = 64;
+
 /// Packs a page that was written here and sealed, unless that saves nothing. Returns how many bytes from its
 /// beginning on to keep. If they are fewer than the whole page's, it is no page until it is cleared or
 /// unpacked.

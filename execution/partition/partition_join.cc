@@ -21,10 +21,6 @@ using plan::SharedSide;
 /// The most bytes of a build row beside its bytes at rest: heads and links of its table.
 constexpr uint64_t kTableBytesOfRow = 20;
 
-absl::Status Cancelled() {
-  return absl::CancelledError("the query was cancelled");
-}
-
 /// Whether rows of the build side are emitted without a partner, too.
 bool DrainsBuild(JoinKind kind) {
   return kind == JoinKind::kRight || kind == JoinKind::kFull;
@@ -77,7 +73,7 @@ class PartitionJoin::Task final : public SourceTask {
           return Step::kDone;
         }
       }
-      if (context.cancelled()) return context.Fail(Cancelled());
+      if (context.cancelled()) return context.Fail(QueryCancelled());
       const Step step = Probe(context, out);
       if (step == Step::kFailed) return step;
       if (step == Step::kDone) {
@@ -103,7 +99,7 @@ class PartitionJoin::Task final : public SourceTask {
   absl::StatusOr<bool> NextSlice(TaskContext& context) {
     while (true) {
       context.Settle();
-      if (context.cancelled()) return Cancelled();
+      if (context.cancelled()) return QueryCancelled();
       if (!slicing_) {
         NAM_ASSIGN_OR_RETURN(const bool part, NextPart(context));
         if (!part) return false;
@@ -131,7 +127,7 @@ class PartitionJoin::Task final : public SourceTask {
       const std::optional<uint32_t> piece = claims_.Next();
       NAM_RETURN_IF_ERROR(claims_.error());
       // Claims that end by cancellation do not end the work.
-      if (context.cancelled()) return Cancelled();
+      if (context.cancelled()) return QueryCancelled();
       if (!piece.has_value()) return false;
       Begin(source_.queue_[*piece]);
       const JoinKind kind = source_.options_.probe.kind;
@@ -192,7 +188,7 @@ class PartitionJoin::Task final : public SourceTask {
     Read(building, source_.built_, source_.options_.built, share_of_built_);
     const std::unique_ptr<SinkTask> task = build.NewTask(building);
     while (true) {
-      if (building.cancelled()) return Cancelled();
+      if (building.cancelled()) return QueryCancelled();
       NAM_ASSIGN_OR_RETURN(const std::span<const std::byte> page, reader_->NextWhole());
       if (!page.empty()) {
         NAM_RETURN_IF_ERROR(build.AddPage(page));

@@ -32,21 +32,6 @@ const RowLayout& LayoutOfMostRows(const PartitionSource::Options& options) {
   return rows.rows_max() > options.layout.rows_max() ? rows : options.layout;
 }
 
-/// A task's memory for merging the states of a part.
-struct MergeTable {
-  MergeTable(const AggregatePlan& plan, MemoryBudget& budget)
-      : rows(plan, budget),
-        set(plan, rows, budget),
-        read(std::max(plan.partial_layout().fields(), plan.row_layout().fields()), 0) {}
-
-  AggregateRows rows;
-  GroupSet set;
-  Chunk read;  // states, or rows
-  GroupSet::Memory memory;
-  uint32_t next = 0;  // the next group to emit
-  uint32_t present[kChunkRows];
-};
-
 }  // namespace
 
 class PartitionSource::Task final : public SourceTask {
@@ -77,6 +62,21 @@ class PartitionSource::Task final : public SourceTask {
   }
 
  private:
+  /// The memory for merging the states of a part.
+  struct MergeTable {
+    MergeTable(const AggregatePlan& plan, MemoryBudget& budget)
+        : rows(plan, budget),
+          set(plan, rows, budget),
+          read(std::max(plan.partial_layout().fields(), plan.row_layout().fields()), 0) {}
+
+    AggregateRows rows;
+    GroupSet set;
+    Chunk read;  // states, or rows
+    GroupSet::Memory memory;
+    uint32_t next = 0;  // the next group to emit
+    uint32_t present[kChunkRows];
+  };
+
   /// False: no part is left.
   absl::StatusOr<bool> NextPart(TaskContext& context) {
     context.Settle();

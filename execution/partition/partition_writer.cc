@@ -24,9 +24,8 @@
 namespace nam::execution {
 namespace {
 
-constexpr uint32_t kLineBytes = 64;
 /// A thread's caches hold, for each part, the current line of its page, and the next one.
-constexpr uint64_t kOpenBytesOfPart = 2 * kLineBytes;
+constexpr uint64_t kOpenBytesOfPart = 2 * kPageLineBytes;
 
 }  // namespace
 
@@ -58,7 +57,7 @@ PartitionWriter::~PartitionWriter() {
 absl::Status PartitionWriter::MakeStaging() {
   const uint32_t bytes = staged_.page_bytes();
   if (!budget_.Reserve(bytes)) return OverBudget(budget_);
-  staging_ = static_cast<std::byte*>(std::aligned_alloc(kLineBytes, bytes));
+  staging_ = static_cast<std::byte*>(std::aligned_alloc(kPageLineBytes, bytes));
   if (staging_ != nullptr) return absl::OkStatus();
   budget_.Release(bytes);
   return OverBudget(budget_);
@@ -69,13 +68,13 @@ absl::Status PartitionWriter::MakeStaging() {
 absl::StatusOr<std::byte*> PartitionWriter::NewPage() {
   const uint32_t bytes = rows_.layout.page_bytes();
   if (arena_.data == nullptr) {
-    const uint64_t most = std::min(rows_.by.parts, rows_.open_pages_max) * uint64_t{bytes + kLineBytes};
+    const uint64_t most = std::min(rows_.by.parts, rows_.open_pages_max) * uint64_t{bytes + kPageLineBytes};
     const auto arena = MappingPool::Map(most, /*writable=*/true);
     if (!arena.has_value()) return OverBudget(budget_);
     arena_ = *arena;
   }
   if (!budget_.Reserve(bytes)) return OverBudget(budget_);
-  return arena_.data + uint64_t{pages_++} * (bytes + kLineBytes);
+  return arena_.data + uint64_t{pages_++} * (bytes + kPageLineBytes);
 }
 
 uint32_t PartitionWriter::RowsOf(uint32_t part) const {

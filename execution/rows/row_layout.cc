@@ -59,12 +59,6 @@ uint8_t BytesFor(const plan::Bounds& bounds) {
   return range <= UINT8_MAX ? 1 : range <= UINT16_MAX ? 2 : range <= UINT32_MAX ? 4 : 8;
 }
 
-PageHeader HeaderOf(const std::byte* page) {
-  PageHeader header;
-  std::memcpy(&header, page, sizeof(header));
-  return header;
-}
-
 /// The checksum excludes the gap between rows and texts, which is never read.
 uint32_t ChecksumOf(const std::byte* page, PageHeader header, uint32_t stride) {
   header.checksum = 0;
@@ -236,7 +230,7 @@ void RowLayout::Clear(std::byte* page) const {
 
 void RowLayout::Seal(std::byte* page, uint64_t attempt) const {
   NAM_CHECK(!local_, "codes mean nothing to others");
-  PageHeader header = HeaderOf(page);
+  PageHeader header = PageHeaderOf(page);
   header.attempt = attempt;
   header.checksum = ChecksumOf(page, header, stride_);
   std::memcpy(page, &header, sizeof(header));
@@ -258,7 +252,7 @@ absl::Status RowLayout::CheckHeader(std::span<const std::byte> page, const PageH
 absl::Status RowLayout::CheckPage(std::span<const std::byte> page, uint64_t attempt) const {
   NAM_CHECK(!local_, "rows of codes do not come from elsewhere");
   if (page.size() != page_bytes_) return Broken("its size");
-  const PageHeader header = HeaderOf(page.data());
+  const PageHeader header = PageHeaderOf(page.data());
   NAM_RETURN_IF_ERROR(CheckHeader(page, header, attempt));
   bool hold = true;
   if (pairs_) {

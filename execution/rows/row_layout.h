@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,13 @@ struct PageHeader {
 };
 static_assert(sizeof(PageHeader) == kPageHeaderBytes);
 static_assert(std::endian::native == std::endian::little, "pages are as they lie in memory");
+
+/// Of a page at any address.
+inline PageHeader PageHeaderOf(const std::byte* page) {
+  PageHeader header;
+  std::memcpy(&header, page, sizeof(header));
+  return header;
+}
 
 /// The places of a schema's fields. It follows from the schema alone, so all servers agree. Immutable.
 class RowLayout {

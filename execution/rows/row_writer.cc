@@ -20,7 +20,7 @@ struct Target {
   Selection rows;
 };
 
-PageHeader& HeaderOf(std::byte* page) {
+PageHeader& MutableHeader(std::byte* page) {
   return *reinterpret_cast<PageHeader*>(page);
 }
 
@@ -222,7 +222,7 @@ bool StoreTruth(const RowField& field, const Target& target, const uint8_t* trut
 template <typename Null>
 bool StoreTexts(const RowField& field, const Target& target, std::byte* page, const std::string_view* texts,
                 Null null) {
-  uint32_t end = HeaderOf(page).text_begin;
+  uint32_t end = MutableHeader(page).text_begin;
   const bool stored = StoreValues<uint64_t>(
       field, target,
       [&](uint32_t p) -> uint64_t {
@@ -233,7 +233,7 @@ bool StoreTexts(const RowField& field, const Target& target, std::byte* page, co
         return uint64_t{text.size()} << 32 | end;
       },
       null, [](uint64_t) { return true; });
-  HeaderOf(page).text_begin = end;
+  MutableHeader(page).text_begin = end;
   return stored;
 }
 
@@ -257,13 +257,13 @@ RowWriter::RowWriter(const RowLayout& layout, const Program& program)
 }
 
 void RowWriter::Open(std::byte* page, uint32_t first_row_number) {
-  NAM_CHECK(HeaderOf(page).layout == layout_.digest(), "a page of another layout");
+  NAM_CHECK(MutableHeader(page).layout == layout_.digest(), "a page of another layout");
   page_ = page;
   first_row_number_ = first_row_number;
 }
 
 bool RowWriter::Append(Frame& frame, const Chunk& chunk, Selection rows, uint32_t& done, uint32_t* numbers) {
-  PageHeader& header = HeaderOf(page_);
+  PageHeader& header = MutableHeader(page_);
   const uint32_t stride = layout_.stride();
   const uint32_t end = kPageHeaderBytes + header.rows * stride;
   Selection next = Next(rows, done, (header.text_begin - end) / stride);
@@ -328,7 +328,7 @@ uint32_t RowWriter::RowsThatFit(Frame& frame, Selection rows) {
     uint64_t* bytes = bytes_.data();
     ForEach(rows, [&](uint32_t p) { *bytes++ += texts.null(p) ? 0 : texts.text[p].size(); });
   }
-  const PageHeader& header = HeaderOf(page_);
+  const PageHeader& header = MutableHeader(page_);
   uint64_t left = header.text_begin - (kPageHeaderBytes + header.rows * layout_.stride());
   uint32_t count = 0;
   for (; count < rows.count && bytes_[count] <= left; ++count) left -= bytes_[count];

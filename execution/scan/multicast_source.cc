@@ -12,12 +12,12 @@
 namespace nam::execution {
 namespace {
 
-absl::Status Bad(const char* what) {
+absl::Status BadStreams(const char* what) {
   return absl::InvalidArgumentError(std::string("not the multicast streams of this query: ") + what);
 }
 
 absl::StatusOr<storage::MulticastAddress> AddressOf(const proto::MulticastSender& sender) {
-  if (sender.server() == 0 || sender.server() > UINT16_MAX) return Bad("a sender without an id");
+  if (sender.server() == 0 || sender.server() > UINT16_MAX) return BadStreams("a sender without an id");
   return storage::MulticastAddress{MemoryServerId(static_cast<uint16_t>(sender.server())), sender.stream(),
                                    sender.group_address(), fabric::RemoteKey{sender.board_rkey()},
                                    sender.fragment_bytes()};
@@ -25,22 +25,23 @@ absl::StatusOr<storage::MulticastAddress> AddressOf(const proto::MulticastSender
 
 /// The scan of a pipeline that may be fed at any time, while others are.
 absl::StatusOr<const plan::BlockScan*> BuildScanOf(const plan::PhysicalPlan& plan, uint32_t number) {
-  if (number >= plan.pipelines.size()) return Bad("no such pipeline");
+  if (number >= plan.pipelines.size()) return BadStreams("no such pipeline");
   const plan::Pipeline& pipeline = plan.pipelines[number];
   const auto* scan = std::get_if<plan::BlockScan>(&pipeline.source);
   if (scan == nullptr || !std::holds_alternative<plan::BuildSink>(pipeline.sink))
-    return Bad("a pipeline that does not build from blocks");
-  if (!pipeline.after.empty()) return Bad("a pipeline that waits for others");
-  if (plan.stages[pipeline.stage].claimed == number) return Bad("a pipeline whose pieces are claimed");
+    return BadStreams("a pipeline that does not build from blocks");
+  if (!pipeline.after.empty()) return BadStreams("a pipeline that waits for others");
+  if (plan.stages[pipeline.stage].claimed == number) return BadStreams("a pipeline whose pieces are claimed");
   return scan;
 }
 
 absl::StatusOr<storage::MulticastTable::Chain> ChainOf(const proto::MulticastChain& chain,
                                                        const proto::Table& table) {
-  if (chain.partition() >= static_cast<uint32_t>(table.partitions_size())) return Bad("no such partition");
+  if (chain.partition() >= static_cast<uint32_t>(table.partitions_size()))
+    return BadStreams("no such partition");
   const proto::Chain& known = table.partitions(static_cast<int>(chain.partition()));
   if (chain.pointers_size() == 0 || static_cast<uint32_t>(chain.pointers_size()) != known.blocks())
-    return Bad("not as many blocks as the chain has");
+    return BadStreams("not as many blocks as the chain has");
   return storage::MulticastTable::Chain{.partition = chain.partition(),
                                         .block_rows = known.block_rows(),
                                         .pointers = {chain.pointers().begin(), chain.pointers().end()},
@@ -67,7 +68,7 @@ absl::StatusOr<MulticastBuild> MulticastBuild::From(const proto::MulticastStream
   NAM_CHECK(needed.size() == plan.pipelines.size() && tables.size() == plan.tables.size());
   MulticastBuild build;
   build.member = streams.member();
-  if (build.member >= storage::kMulticastMembersMax) return Bad("a member beyond the boards");
+  if (build.member >= storage::kMulticastMembersMax) return BadStreams("a member beyond the boards");
   for (const proto::MulticastSender& sender : streams.senders()) {
     NAM_ASSIGN_OR_RETURN(build.senders.emplace_back(), AddressOf(sender));
   }
@@ -78,7 +79,7 @@ absl::StatusOr<MulticastBuild> MulticastBuild::From(const proto::MulticastStream
     const uint32_t pipeline = chain.pipeline();
     if (build.pipelines.empty() || build.pipelines.back() != pipeline) {
       NAM_ASSIGN_OR_RETURN(const plan::BlockScan* scan, BuildScanOf(plan, pipeline));
-      if (build.Covers(pipeline)) return Bad("its chains are not in order");
+      if (build.Covers(pipeline)) return BadStreams("its chains are not in order");
       build.pipelines.push_back(pipeline);
       build.tables.push_back({partitioner::StreamTableOf(meta_of(pipeline), scan->columns), {}});
     }
@@ -87,9 +88,10 @@ absl::StatusOr<MulticastBuild> MulticastBuild::From(const proto::MulticastStream
   for (size_t t = 0; t < build.tables.size(); ++t) {
     const uint32_t pipeline = build.pipelines[t];
     if (!AreThoseNeeded(build.tables[t].chains, meta_of(pipeline), needed[pipeline]))
-      return Bad("not the partitions that are needed");
+      return BadStreams("not the partitions that are needed");
   }
-  if (build.senders.empty() != build.tables.empty()) return Bad("senders without blocks, or blocks without");
+  if (build.senders.empty() != build.tables.empty())
+    return BadStreams("senders without blocks, or blocks without");
   return build;
 }
 

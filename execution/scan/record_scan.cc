@@ -15,10 +15,6 @@ namespace {
 
 static_assert(partitioner::kRecordsOfChunk == txn::kChunkRecords);
 
-absl::Status Bad(const char* what) {
-  return absl::InvalidArgumentError(absl::StrCat("not a plan: ", what));
-}
-
 bool AllHave(const std::vector<std::string>& texts, uint32_t bytes) {
   return std::all_of(texts.begin(), texts.end(),
                      [bytes](const std::string& text) { return text.size() == bytes; });
@@ -27,7 +23,7 @@ bool AllHave(const std::vector<std::string>& texts, uint32_t bytes) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RecordScan>> RecordScan::Make(Options options, PieceQueue& queue) {
-  if (!options.table->has_record()) return Bad("a scan for records of a table without them");
+  if (!options.table->has_record()) return BadRecordScan("a scan for records of a table without them");
   NAM_ASSIGN_OR_RETURN(RecordSelect select, RecordSelect::Make(*options.table, std::move(options.select)));
   auto scan = std::unique_ptr<RecordScan>(new RecordScan(std::move(options), std::move(select), queue));
   NAM_RETURN_IF_ERROR(scan->CheckTable());
@@ -62,20 +58,20 @@ absl::Status RecordScan::CheckPieces() const {
     const uint64_t most = piece.partition == partitioner::kOwnRows ? options_.own_rows.size()
                           : options_.own_rows_only                 ? 0
                                                                    : layout_.chunks;
-    if (end > most) return Bad("no such chunks");
+    if (end > most) return BadRecordScan("no such chunks");
   }
   return absl::OkStatus();
 }
 
 absl::Status RecordScan::CheckKeys() const {
-  if (options_.range_low.size() != options_.range_high.size()) return Bad("a range with one end");
+  if (options_.range_low.size() != options_.range_high.size()) return BadRecordScan("a range with one end");
   const bool keys = AllHave(options_.range_low, select_.row().key_bytes()) &&
                     AllHave(options_.range_high, select_.row().key_bytes()) &&
                     AllHave(options_.hidden_keys, select_.row().key_bytes());
-  if (!keys) return Bad("a key of another size than the table's");
+  if (!keys) return BadRecordScan("a key of another size than the table's");
   return AllHave(options_.own_rows, select_.row().row_bytes())
              ? absl::OkStatus()
-             : Bad("a row of another size than the table's");
+             : BadRecordScan("a row of another size than the table's");
 }
 
 void RecordScan::PrepareKeys() {

@@ -10,13 +10,9 @@
 #include "plan/work_cost.h"
 
 namespace nam::execution {
-namespace {
-
-absl::Status Bad(const char* what) {
+absl::Status BadRecordScan(const char* what) {
   return absl::InvalidArgumentError(absl::StrCat("not a plan: ", what));
 }
-
-}  // namespace
 
 absl::StatusOr<RecordSelect> RecordSelect::Make(const proto::Table& table, Options options) {
   RecordSelect select(table, std::move(options));
@@ -26,19 +22,19 @@ absl::StatusOr<RecordSelect> RecordSelect::Make(const proto::Table& table, Optio
 }
 
 absl::Status RecordSelect::CheckColumns(const proto::Table& table) const {
-  if (options_.schema.size() != options_.columns.size()) return Bad("columns without types");
+  if (options_.schema.size() != options_.columns.size()) return BadRecordScan("columns without types");
   uint32_t before = 0;
   for (size_t i = 0; i < options_.columns.size(); ++i) {
     const uint32_t column = options_.columns[i];
     if (column >= static_cast<uint32_t>(table.columns_size()) || column < before)
-      return Bad("it reads columns that do not exist");
+      return BadRecordScan("it reads columns that do not exist");
     before = column + 1;
     NAM_ASSIGN_OR_RETURN(const plan::Slot slot, plan::SlotOfColumn(table, column));
-    if (slot != options_.schema[i]) return Bad("a scan of columns that hold something else");
+    if (slot != options_.schema[i]) return BadRecordScan("a scan of columns that hold something else");
   }
   const bool all_read = std::all_of(options_.outputs.begin(), options_.outputs.end(),
                                     [&](uint32_t slot) { return slot < options_.columns.size(); });
-  return all_read ? absl::OkStatus() : Bad("it uses a column that it does not read");
+  return all_read ? absl::OkStatus() : BadRecordScan("it uses a column that it does not read");
 }
 
 absl::Status RecordSelect::PrepareFilters() {
@@ -50,7 +46,7 @@ absl::Status RecordSelect::PrepareFilters() {
   for (const plan::Expr& filter : options_.filters) {
     for (const plan::ColumnRef ref : plan::ColumnsOf(filter)) {
       if (static_cast<size_t>(ref.column) >= seen.size())
-        return Bad("it uses a column that it does not read");
+        return BadRecordScan("it uses a column that it does not read");
       add(static_cast<uint32_t>(ref.column), filtered_);
     }
   }

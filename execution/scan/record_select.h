@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "execution/chunk.h"
 #include "execution/expression/program.h"
@@ -17,6 +18,9 @@
 #include "proto/table.pb.h"
 
 namespace nam::execution {
+
+/// INVALID_ARGUMENT: no plan has such a scan for records.
+absl::Status BadRecordScan(const char* what);
 
 /// Turns stored rows of a record table into chunks of those that meet the conditions. Prepared once,
 /// immutable, shared by tasks.

@@ -22,7 +22,7 @@ double LookupNs(uint64_t bits) {
 }
 
 /// The codes of keys from `least` to `greatest`; empty (low > high) if there is none.
-RowSelector::CodeRange CodesOf(const CodeMeaning& meaning, int64_t least, int64_t greatest) {
+RowSelector::CodeRange CodeRangeOf(const CodeMeaning& meaning, int64_t least, int64_t greatest) {
   const __int128 base = meaning.base;
   if (greatest < least || greatest < base) return {1, 0};
   return {least <= base ? 0 : static_cast<uint64_t>(least - base), static_cast<uint64_t>(greatest - base)};
@@ -88,7 +88,7 @@ void RowSelector::AddLookup(const KeyLookup& lookup, int number, const ScanColum
   const auto possible = static_cast<double>(std::max<uint64_t>(table.rows(), 1));
   Step& step = Add(Step::Kind::kLookup, column.number, static_cast<double>(table.inserted_rows()) / possible,
                    LookupNs(table.part_size()));
-  const CodeRange codes = CodesOf(meaning, table.least_key(), table.greatest_key());
+  const CodeRange codes = CodeRangeOf(meaning, table.least_key(), table.greatest_key());
   step.low = codes.low;
   step.high = codes.high;
   step.lookup = lookup;

@@ -16,30 +16,26 @@
 
 namespace nam::fabric::sim {
 
-namespace {
-
-/// Lets a thread wait for its turn. A bare futex: with the library's spinning semaphore, hand-overs took most
-/// of a simulation's CPU time.
-class Baton {
- public:
-  void Take() {
-    while (there_.exchange(0, std::memory_order_acquire) == 0) {
-      syscall(SYS_futex, &there_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
-    }
-  }
-  void Give() {
-    there_.store(1, std::memory_order_release);
-    syscall(SYS_futex, &there_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-  }
-
- private:
-  std::atomic<uint32_t> there_{0};
-  static_assert(sizeof(there_) == sizeof(uint32_t));
-};
-
-}  // namespace
-
 struct SimThread {
+  /// Lets a thread wait for its turn. A bare futex: with the library's spinning semaphore, hand-overs took
+  /// most of a simulation's CPU time.
+  class Baton {
+   public:
+    void Take() {
+      while (there_.exchange(0, std::memory_order_acquire) == 0) {
+        syscall(SYS_futex, &there_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
+      }
+    }
+    void Give() {
+      there_.store(1, std::memory_order_release);
+      syscall(SYS_futex, &there_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    }
+
+   private:
+    std::atomic<uint32_t> there_{0};
+    static_assert(sizeof(there_) == sizeof(uint32_t));
+  };
+
   enum class State : uint8_t { kReady, kRunning, kWaking, kBlocked, kHeld, kFinished };
 
   Scheduler* scheduler = nullptr;

@@ -16,7 +16,7 @@
 namespace nam::fabric::tcp {
 namespace {
 
-constexpr int kEventsMax = 64;
+constexpr int kSocketEventsMax = 64;
 
 int EpollWait(int epoll, std::span<epoll_event> events, int64_t timeout_ns) {
   timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
@@ -142,7 +142,7 @@ void TcpCompletionQueue::Sleep(int64_t until_ns) {
   UpdateInterest();
   // At most an hour, because some kernels refuse timespecs in the far future.
   const int64_t timeout_ns = std::clamp<int64_t>(until_ns - RealClock().NowNs(), 0, 3'600'000'000'000);
-  std::array<epoll_event, kEventsMax> events;
+  std::array<epoll_event, kSocketEventsMax> events;
   const int count = EpollWait(epoll_.get(), events, timeout_ns);
   NAM_CHECK(count >= 0 || errno == EINTR);
   for (int i = 0; i < count; ++i) {

@@ -16,21 +16,13 @@ namespace {
 
 constexpr size_t kTargetsMax = 1u << 16;
 constexpr size_t kGroupsMax = 256;
-constexpr int kEventsMax = 16;
+constexpr int kSourceEventsMax = 16;
 
 /// The address of a group, or the reason why the text is invalid.
 absl::StatusOr<DatagramAddress> ParseGroup(const std::string& text) {
   const auto address = ParseDatagramAddress(text);
   if (!address.has_value() || !address->is_group()) return NotAnAddress(text, "multicast group", "tcp");
   return *address;
-}
-
-sockaddr_in SocketAddress(const DatagramAddress& address) {
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(address.port);
-  to.sin_addr.s_addr = htonl(address.ip);
-  return to;
 }
 
 bool SameTarget(const DatagramAddress& a, const DatagramAddress& b) {
@@ -171,7 +163,7 @@ void TcpDatagramQueuePair::Enqueue(const DatagramRequest& request) {
   place.status = registered ? CompletionStatus::kOk : CompletionStatus::kLocalError;
   if (place.status != CompletionStatus::kOk) return;
   place.payload = request.local.data;
-  place.to = SocketAddress(target);
+  place.to = SocketAddress(target.ip, target.port);
   place.header = {.bytes = static_cast<uint16_t>(request.local.bytes),
                   .sender = identity_,
                   .target = target.target,
@@ -232,8 +224,8 @@ void TcpDatagramQueuePair::WatchOutput(bool wanted) {
 
 void TcpDatagramQueuePair::Progress() {
   if (sent_ < posted_) SendPending();
-  std::array<epoll_event, kEventsMax> events;
-  const int count = epoll_wait(epoll_.get(), events.data(), kEventsMax, 0);
+  std::array<epoll_event, kSourceEventsMax> events;
+  const int count = epoll_wait(epoll_.get(), events.data(), kSourceEventsMax, 0);
   for (int i = 0; i < count; ++i) {
     if ((events[i].events & (EPOLLIN | EPOLLERR)) != 0) Receive(*static_cast<Source*>(events[i].data.ptr));
   }

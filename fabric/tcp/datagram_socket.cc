@@ -25,14 +25,6 @@ namespace {
 constexpr int kReceiveBufferBytes = 16 << 20;
 constexpr int kSendBufferBytes = 4 << 20;
 
-sockaddr_in SocketAddress(uint32_t ip, uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(ip);
-  return address;
-}
-
 bool SetOption(int fd, int level, int option, int value) {
   return setsockopt(fd, level, option, &value, sizeof(value)) == 0;
 }
@@ -94,6 +86,14 @@ std::string GroupText(const DatagramAddress& group) {
 }
 
 }  // namespace
+
+sockaddr_in SocketAddress(uint32_t ip, uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(ip);
+  return address;
+}
 
 absl::StatusOr<DatagramInterface> FindDatagramInterface(const FabricOptions& options) {
   std::string name = options.multicast_interface.empty() ? options.host : options.multicast_interface;

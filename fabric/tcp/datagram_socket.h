@@ -1,5 +1,7 @@
 #pragma once
 
+#include <netinet/in.h>
+
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -25,6 +27,9 @@ struct DatagramInterface {
 /// Picks the interface `multicast_interface` (a name or an address), else that of `host`, else the loopback.
 /// FAILED_PRECONDITION if no interface has that name, or it has no IPv4 address.
 absl::StatusOr<DatagramInterface> FindDatagramInterface(const FabricOptions& options);
+
+/// `ip` and `port` in host byte order.
+sockaddr_in SocketAddress(uint32_t ip, uint16_t port);
 
 /// Opens a socket on a free port of the interface, which also sends to groups.
 absl::StatusOr<UniqueFd> OpenDatagramSocket(const DatagramInterface& interface, int multicast_ttl);

@@ -19,7 +19,7 @@ namespace nam::fabric::tcp {
 namespace {
 
 constexpr uint64_t kDoorbellId = 0;
-constexpr int kEventsMax = 64;
+constexpr int kServedEventsMax = 64;
 // Connections per thread, each with up to 1,152 KiB of buffers.
 constexpr size_t kServedMax = 8192;
 
@@ -131,14 +131,14 @@ void NicThread::ReleaseRegion(uint32_t key) {
 void NicThread::Run() {
   const int64_t sweep_ns = peer_timeout_us_ * 1000 / 2;
   int64_t next_sweep_ns = RealClock().NowNs() + sweep_ns;
-  std::array<epoll_event, kEventsMax> events;
+  std::array<epoll_event, kServedEventsMax> events;
   BusyPoll looks;
   while (running_) {
     doorbell_.Arm();
     int64_t timeout_ms = std::max<int64_t>(0, (next_sweep_ns - RealClock().NowNs()) / 1'000'000 + 1);
     if (served_.empty()) timeout_ms = -1;
     if (!turns_.empty() || HasCommands() || looks.Again()) timeout_ms = 0;
-    const int count = epoll_wait(epoll_.get(), events.data(), kEventsMax,
+    const int count = epoll_wait(epoll_.get(), events.data(), kServedEventsMax,
                                  static_cast<int>(std::min<int64_t>(timeout_ms, 60'000)));
     doorbell_.Disarm();
     NAM_CHECK(count >= 0 || errno == EINTR);

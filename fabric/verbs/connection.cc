@@ -12,6 +12,7 @@
 #include "fabric/net/socket.h"
 #include "fabric/threads.h"
 #include "fabric/verbs/datagram_address.h"
+#include "fabric/verbs/memory.h"
 
 namespace nam::fabric::verbs {
 namespace {
@@ -27,14 +28,6 @@ constexpr uint8_t kReceiverNotReadyTimer = 12;  // 0.64 ms
 template <typename T>
 std::span<const std::byte, sizeof(T)> BytesOf(const T& object) {
   return std::span<const std::byte, sizeof(T)>(reinterpret_cast<const std::byte*>(&object), sizeof(T));
-}
-
-unsigned NicAccess(Access rights) {
-  unsigned access = IBV_ACCESS_LOCAL_WRITE;
-  if (Allows(rights, Access::kRead)) access |= IBV_ACCESS_REMOTE_READ;
-  if (Allows(rights, Access::kWrite)) access |= IBV_ACCESS_REMOTE_WRITE;
-  if (Allows(rights, Access::kAtomic)) access |= IBV_ACCESS_REMOTE_ATOMIC;
-  return access;
 }
 
 /// The exponent of 4.096 µs such that all tries together take between half and all of the peer timeout.

@@ -17,16 +17,16 @@ namespace {
 /// NICs reuse rkeys. This many consecutive rkeys that peers may still hold are skipped.
 constexpr size_t kRkeyTries = 16;
 
-int NicAccess(Access access) {
+}  // namespace
+
+unsigned NicAccess(Access access) {
   // The owner has all rights, so the NIC may write locally.
-  int rights = IBV_ACCESS_LOCAL_WRITE;
+  unsigned rights = IBV_ACCESS_LOCAL_WRITE;
   if (Allows(access, Access::kRead)) rights |= IBV_ACCESS_REMOTE_READ;
   if (Allows(access, Access::kWrite)) rights |= IBV_ACCESS_REMOTE_WRITE;
   if (Allows(access, Access::kAtomic)) rights |= IBV_ACCESS_REMOTE_ATOMIC;
   return rights;
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<MemoryRegion>> VerbsRegion::Allocate(std::shared_ptr<Core> core, size_t bytes,
                                                                     const AllocateOptions& options) {

@@ -14,6 +14,9 @@
 
 namespace nam::fabric::verbs {
 
+/// Peers' rights as the NIC has them, of a region or a queue pair: IBV_ACCESS_…
+unsigned NicAccess(Access access);
+
 /// Memory that is pinned and registered with the NIC, once.
 ///
 /// It has pages of its own: a forked child does not inherit them (ibv_fork_init) and would also lose

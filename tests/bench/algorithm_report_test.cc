@@ -16,8 +16,8 @@ namespace {
 
 constexpr uint64_t kMega = 1 << 20;
 
-CaseFigures Join(uint64_t tuples, double selectivity, double zipf,
-                 const std::vector<std::pair<std::string, double>>& ms) {
+CaseFigures JoinFigures(uint64_t tuples, double selectivity, double zipf,
+                        const std::vector<std::pair<std::string, double>>& ms) {
   CaseFigures figures{.title = "a case",
                       .settings = {{"tuples", tuples}, {"selectivity", selectivity}, {"zipf", zipf}},
                       .tuples = 2 * tuples};
@@ -25,8 +25,9 @@ CaseFigures Join(uint64_t tuples, double selectivity, double zipf,
   return figures;
 }
 
-CaseFigures Groups(uint64_t tuples, uint64_t groups, const std::vector<std::pair<std::string, double>>& ms) {
-  CaseFigures figures = Join(tuples, 1, 0, ms);
+CaseFigures GroupFigures(uint64_t tuples, uint64_t groups,
+                         const std::vector<std::pair<std::string, double>>& ms) {
+  CaseFigures figures = JoinFigures(tuples, 1, 0, ms);
   figures.settings = {{"tuples", tuples}, {"groups", groups}};
   figures.tuples = tuples;
   return figures;
@@ -133,7 +134,7 @@ TEST(Turns, EndBetweenTwoWhenCancelled) {
 }
 
 TEST(AlgorithmReport, RowsHaveSettingsSpeedAndRounds) {
-  std::vector<CaseFigures> figures = {Join(kMega, 0.5, 1, {{"rrj", 100}, {"duckdb", 300}})};
+  std::vector<CaseFigures> figures = {JoinFigures(kMega, 0.5, 1, {{"rrj", 100}, {"duckdb", 300}})};
   figures[0].contenders[1].equal = false;
   const Json rows = FigureRows(figures);
   ASSERT_EQ(rows.size(), 2u);
@@ -151,9 +152,10 @@ TEST(AlgorithmReport, RowsHaveSettingsSpeedAndRounds) {
 
 TEST(AlgorithmReport, JoinSummaryIsOfTheMostTuplesUniformAndSelective) {
   const std::vector<CaseFigures> figures = {
-      Join(kMega, 1, 0, {{"rrj", 10}, {"ghj", 10}}), Join(16 * kMega, 0.25, 0, {{"rrj", 1}, {"ghj", 100}}),
-      Join(16 * kMega, 1, 1, {{"rrj", 125}, {"ghj", 1}}),
-      Join(16 * kMega, 1, 0, {{"rrj", 100}, {"ghj", 250}, {"ghj_bloom", 150}, {"duckdb", 300}})};
+      JoinFigures(kMega, 1, 0, {{"rrj", 10}, {"ghj", 10}}),
+      JoinFigures(16 * kMega, 0.25, 0, {{"rrj", 1}, {"ghj", 100}}),
+      JoinFigures(16 * kMega, 1, 1, {{"rrj", 125}, {"ghj", 1}}),
+      JoinFigures(16 * kMega, 1, 0, {{"rrj", 100}, {"ghj", 250}, {"ghj_bloom", 150}, {"duckdb", 300}})};
   const Json summary = JoinSummary(figures);
   EXPECT_EQ(summary["rrj_over_ghj"], 2.5);
   EXPECT_EQ(summary["rrj_over_ghj_bloom"], 1.5);
@@ -166,18 +168,18 @@ TEST(AlgorithmReport, JoinSummaryIsOfTheMostTuplesUniformAndSelective) {
 }
 
 TEST(AlgorithmReport, OneSizeNeedsNoKeysOfItsOwn) {
-  EXPECT_EQ(JoinSummary({Join(kMega, 1, 0, {{"rrj", 10}, {"duckdb", 20}})}).dump(),
+  EXPECT_EQ(JoinSummary({JoinFigures(kMega, 1, 0, {{"rrj", 10}, {"duckdb", 20}})}).dump(),
             R"({"rrj_over_duckdb":2.0})");
-  EXPECT_EQ(JoinSummary({Join(kMega, 1, 0, {{"duckdb", 20}, {"ghj", 5}})}).dump(), "{}")
+  EXPECT_EQ(JoinSummary({JoinFigures(kMega, 1, 0, {{"duckdb", 20}, {"ghj", 5}})}).dump(), "{}")
       << "without rrj there is nothing to compare";
 }
 
 TEST(AlgorithmReport, AggregateSummaryNamesTheGroups) {
   const std::vector<CaseFigures> figures = {
-      Groups(kMega, 1024, {{"rdma", 1}, {"dist", 50}}),
-      Groups(128 * kMega, 1024, {{"rdma", 100}, {"dist", 95}, {"duckdb", 200}}),
-      Groups(128 * kMega, 16 * kMega, {{"rdma", 200}, {"dist", 800}}),
-      Groups(128 * kMega, 64 * kMega, {{"rdma", 250}})};
+      GroupFigures(kMega, 1024, {{"rdma", 1}, {"dist", 50}}),
+      GroupFigures(128 * kMega, 1024, {{"rdma", 100}, {"dist", 95}, {"duckdb", 200}}),
+      GroupFigures(128 * kMega, 16 * kMega, {{"rdma", 200}, {"dist", 800}}),
+      GroupFigures(128 * kMega, 64 * kMega, {{"rdma", 250}})};
   const Json summary = AggregateSummary(figures);
   EXPECT_EQ(summary["rdma_over_dist_1k"], 0.95);
   EXPECT_EQ(summary["rdma_over_dist_16m"], 4.0);

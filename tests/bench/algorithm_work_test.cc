@@ -28,13 +28,13 @@ std::vector<std::string> Names(const CaseFigures& with) {
   return names;
 }
 
-std::vector<AlgorithmCase> Joins(const std::vector<JoinCase>& with) {
+std::vector<AlgorithmCase> JoinCases(const std::vector<JoinCase>& with) {
   std::vector<AlgorithmCase> cases;
   for (const JoinCase& each : with) cases.push_back(CaseOf(each, /*seed=*/1, /*threads=*/2));
   return cases;
 }
 
-std::vector<AlgorithmCase> Groups(const std::vector<AggregateCase>& with) {
+std::vector<AlgorithmCase> GroupCases(const std::vector<AggregateCase>& with) {
   std::vector<AlgorithmCase> cases;
   for (const AggregateCase& each : with) cases.push_back(CaseOf(each, /*seed=*/1, /*threads=*/2));
   return cases;
@@ -43,7 +43,7 @@ std::vector<AlgorithmCase> Groups(const std::vector<AggregateCase>& with) {
 TEST(AlgorithmWork, JoinsGiveTheExpectedAnswersAndLeaveNoTables) {
   InProcessCluster cluster({});
   bench::Run run("test");
-  AlgorithmWork work(run, Joins({{100'000, 1, 0}, {70'000, 0.25, 0}, {50'000, 0.5, 1}, {1, 1, 0}}),
+  AlgorithmWork work(run, JoinCases({{100'000, 1, 0}, {70'000, 0.25, 0}, {50'000, 0.5, 1}, {1, 1, 0}}),
                      {.algorithms = {kByParts, kWhole}, .repeat = 2, .query_mib_max = 5000});
   const absl::Status status = work.RunOn(cluster.attachment());
   ASSERT_TRUE(status.ok()) << status;
@@ -61,7 +61,7 @@ TEST(AlgorithmWork, JoinsGiveTheExpectedAnswersAndLeaveNoTables) {
 TEST(AlgorithmWork, GroupsGiveTheExpectedAnswers) {
   InProcessCluster cluster({});
   bench::Run run("test");
-  AlgorithmWork work(run, Groups({{50'000, 1}, {50'000, 1024}, {50'000, 30'000}, {65'536, 65'536}}),
+  AlgorithmWork work(run, GroupCases({{50'000, 1}, {50'000, 1024}, {50'000, 30'000}, {65'536, 65'536}}),
                      {.algorithms = {kByParts, kWhole}, .repeat = 1});
   const absl::Status status = work.RunOn(cluster.attachment());
   ASSERT_TRUE(status.ok()) << status;
@@ -75,7 +75,7 @@ TEST(AlgorithmWork, GroupsGiveTheExpectedAnswers) {
 TEST(AlgorithmWork, NothingRunsInPlaceOfWhatIsRefused) {
   InProcessCluster cluster({});
   bench::Run run("test");
-  AlgorithmWork work(run, Groups({{1000, 10}}), {.algorithms = {kWhole, kNoSetting}});
+  AlgorithmWork work(run, GroupCases({{1000, 10}}), {.algorithms = {kWhole, kNoSetting}});
   const absl::Status status = work.RunOn(cluster.attachment());
   EXPECT_NE(status.message().find("no_setting: unrecognized configuration parameter \"nam.join_order\""),
             std::string::npos)
@@ -86,7 +86,7 @@ TEST(AlgorithmWork, NothingRunsInPlaceOfWhatIsRefused) {
 TEST(AlgorithmWork, DifferencesAreSeen) {
   InProcessCluster cluster({});
   bench::Run run("test");
-  std::vector<AlgorithmCase> cases = Joins({{1000, 1, 0}});
+  std::vector<AlgorithmCase> cases = JoinCases({{1000, 1, 0}});
   cases[0].make = [make = cases[0].make] {
     CaseData data = make();
     ++data.expected[0][0].number;

@@ -17,24 +17,25 @@ using fabric::sim::MemoryServer;
 using fabric::sim::NicModel;
 using fabric::sim::World;
 
-constexpr int kOperations = 10;
+constexpr int kPostedOperations = 10;
 constexpr uint32_t kBytes = 1'000;
 
-class CardUseTest : public testing::Test {
+class CardUseTest : public ::testing::Test {
  protected:
   CardUseTest() : world_({}), server_(world_, "m0"), client_(world_, "c0", server_) {}
 
   std::vector<CardUse> Measure(const WorkRequest& request) {
     const CardWatch watch(world_, NicModel(), {{"m0", CardRole::kRows}, {"c0", CardRole::kClients}});
-    for (int i = 0; i < kOperations; ++i) EXPECT_TRUE(client_.Run(request).ok());
+    for (int i = 0; i < kPostedOperations; ++i) EXPECT_TRUE(client_.Run(request).ok());
     elapsed_us_ = static_cast<double>(watch.elapsed_ns()) / 1e3;
     return watch.Uses();
   }
   double BytesUse(double bytes) const {
-    return kOperations * bytes / (elapsed_us_ * static_cast<double>(model_.port_bytes_per_us) * model_.ports);
+    return kPostedOperations * bytes /
+           (elapsed_us_ * static_cast<double>(model_.port_bytes_per_us) * model_.ports);
   }
   double MessagesUse() const {
-    return kOperations / (elapsed_us_ * static_cast<double>(model_.messages_per_us));
+    return kPostedOperations / (elapsed_us_ * static_cast<double>(model_.messages_per_us));
   }
   double WordUse(double atomics) const {
     return atomics * static_cast<double>(model_.atomic_ns) / 1e3 / elapsed_us_;
@@ -58,7 +59,7 @@ TEST_F(CardUseTest, AReadFillsTheServersWayOutAndTheClientsWayIn) {
     EXPECT_NEAR(use.messages_out, MessagesUse(), 1e-9);
     EXPECT_NEAR(use.messages_in, MessagesUse(), 1e-9);
     EXPECT_EQ(use.word, 0) << "no atomics";
-    EXPECT_EQ(use.messages, 2 * kOperations);
+    EXPECT_EQ(use.messages, 2 * kPostedOperations);
   }
   EXPECT_EQ(uses[0].Busiest().what, "m0, bytes out");
   EXPECT_EQ(BusiestOf(uses)->card.host, "m0") << "of equally busy cards the first";
@@ -66,16 +67,16 @@ TEST_F(CardUseTest, AReadFillsTheServersWayOutAndTheClientsWayIn) {
 
 TEST_F(CardUseTest, AtomicsKeepTheirWordAndItIsNamed) {
   const CardWatch before(world_, model_, {{"m0", CardRole::kState}});
-  for (int i = 0; i < 3 * kOperations; ++i) EXPECT_TRUE(client_.Add(8).ok());
+  for (int i = 0; i < 3 * kPostedOperations; ++i) EXPECT_TRUE(client_.Add(8).ok());
   const CardWatch watch(world_, model_, {{"m0", CardRole::kState}, {"c0", CardRole::kClients}});
-  for (int i = 0; i < kOperations; ++i) {
+  for (int i = 0; i < kPostedOperations; ++i) {
     EXPECT_TRUE(client_.Add(16).ok());
     EXPECT_TRUE(client_.Add(24).ok());
   }
   EXPECT_TRUE(client_.Add(24).ok());
   elapsed_us_ = static_cast<double>(watch.elapsed_ns()) / 1e3;
   const std::vector<CardUse> uses = watch.Uses();
-  EXPECT_NEAR(uses[0].word, WordUse(kOperations + 1), 1e-9) << "of one word, since the watch began";
+  EXPECT_NEAR(uses[0].word, WordUse(kPostedOperations + 1), 1e-9) << "of one word, since the watch began";
   EXPECT_EQ(uses[0].where.offset, 24u);
   EXPECT_EQ(uses[0].where.rkey, client_.rkey);
   EXPECT_EQ(uses[1].word, 0) << "a word belongs to the responder's card";

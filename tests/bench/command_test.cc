@@ -52,10 +52,10 @@ class Sums final : public Command {
 };
 
 std::string Printed(Command& command, int expected) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(RunCommand(command), expected);
-  return testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr();
+  return ::testing::internal::GetCapturedStdout() + ::testing::internal::GetCapturedStderr();
 }
 
 TEST(Command, RefusesNumbersSizesAndWordsThatThereAreNot) {
@@ -99,12 +99,12 @@ TEST(Command, WrongAnswersFailAndAreShown) {
   const std::string table = Printed(sums, kExitCheckFailed);
   EXPECT_THAT(table, HasSubstr("equal: false"));
   EXPECT_THAT(table, HasSubstr("sum"));
-  EXPECT_THAT(table, testing::Not(HasSubstr("rounds_ms"))) << "an array is no cell";
+  EXPECT_THAT(table, ::testing::Not(HasSubstr("rounds_ms"))) << "an array is no cell";
 }
 
 TEST(Command, APageSaysWhereItIsFrom) {
   Sums sums;
-  sums.output().html = testing::TempDir() + "sums.html";
+  sums.output().html = ::testing::TempDir() + "sums.html";
   Printed(sums, kExitOk);
   std::ifstream file(sums.output().html);
   const std::string page{std::istreambuf_iterator<char>(file), {}};

@@ -19,7 +19,7 @@ std::unique_ptr<JsonPeer> Script(const std::string& script) {
       {.name = "the script",
        .executable = "/bin/sh",
        .arguments = {"-c", script},
-       .log_file = testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name()});
+       .log_file = ::testing::TempDir() + ::testing::UnitTest::GetInstance()->current_test_info()->name()});
   EXPECT_TRUE(peer.ok()) << peer.status();
   return std::move(peer).value();
 }

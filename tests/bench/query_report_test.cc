@@ -8,8 +8,9 @@
 namespace nam::bench {
 namespace {
 
-CaseFigures Times(const std::string& id, const std::vector<double>& in_place, const std::vector<double>& copy,
-                  const std::vector<double>& duckdb, const std::vector<double>& read = {}) {
+CaseFigures QueryFigures(const std::string& id, const std::vector<double>& in_place,
+                         const std::vector<double>& copy, const std::vector<double>& duckdb,
+                         const std::vector<double>& read = {}) {
   CaseFigures query{.title = id, .settings = {{"query", id}, {"rows", 3}}};
   const auto add = [&](const char* name, const std::vector<double>& ms) {
     if (!ms.empty()) query.contenders.push_back({name, ms});
@@ -22,7 +23,8 @@ CaseFigures Times(const std::string& id, const std::vector<double>& in_place, co
 }
 
 std::vector<CaseFigures> TwoQueries() {
-  return {Times("Q1.1", {2, 1, 9}, {4, 4, 5}, {8, 8, 8}, {3}), Times("Q1.2", {10}, {20}, {5}, {5})};
+  return {QueryFigures("Q1.1", {2, 1, 9}, {4, 4, 5}, {8, 8, 8}, {3}),
+          QueryFigures("Q1.2", {10}, {20}, {5}, {5})};
 }
 
 TEST(QueryReportTest, SummaryComparesMedians) {
@@ -40,7 +42,7 @@ TEST(QueryReportTest, WhatTheBytesAloneTakeIsComparedWithCopies) {
   EXPECT_EQ(summary["read_over_copy_min"], 0.25);
   EXPECT_EQ(summary["read_over_copy_geomean"], 0.433);
   EXPECT_EQ(QueryRows(TwoQueries())[1]["read_over_copy"], 0.25);
-  EXPECT_FALSE(QuerySummary({Times("Q1.1", {1}, {1}, {})}).contains("read_over_copy_min"));
+  EXPECT_FALSE(QuerySummary({QueryFigures("Q1.1", {1}, {1}, {})}).contains("read_over_copy_min"));
 }
 
 TEST(QueryReportTest, WrongRowsCount) {
@@ -54,7 +56,7 @@ TEST(QueryReportTest, WrongRowsCount) {
 }
 
 TEST(QueryReportTest, WhoDidNotRunIsLeftOut) {
-  const std::vector<CaseFigures> queries = {Times("Q2.1", {}, {4}, {})};
+  const std::vector<CaseFigures> queries = {QueryFigures("Q2.1", {}, {4}, {})};
   const Json summary = QuerySummary(queries);
   EXPECT_FALSE(summary.contains("speedup_over_duckdb_in_place_geomean"));
   EXPECT_FALSE(summary.contains("speedup_over_duckdb_copy_geomean"));

@@ -27,7 +27,7 @@
 namespace nam::catalog {
 namespace {
 
-constexpr int64_t kHangUs = 60'000'000;  // only what hangs takes as long
+constexpr int64_t kCallHangUs = 60'000'000;  // only what hangs takes as long
 
 TEST(RpcStatusTest, EveryCodeTravelsBothWays) {
   for (int code = 1; code <= 16; ++code) {
@@ -137,9 +137,9 @@ TEST_F(GrpcControlPlaneTest, RequestsRepliesAndStatusesArriveWhole) {
     return status;
   });
   const Peer peer = PeerOf(*server);
-  EXPECT_EQ(peer.Call(kGetCluster, {}, kHangUs)->name(), std::string(3 << 20, 'n'));
+  EXPECT_EQ(peer.Call(kGetCluster, {}, kCallHangUs)->name(), std::string(3 << 20, 'n'));
   fail = true;
-  const absl::Status status = peer.Call(kGetCluster, {}, kHangUs).status();
+  const absl::Status status = peer.Call(kGetCluster, {}, kCallHangUs).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(std::string(status.message()), "the server: too far");
   EXPECT_EQ(MessageOfService(status), "too far");
@@ -202,7 +202,7 @@ class StrangersTest : public GrpcControlPlaneTest {
 
 TEST_F(StrangersTest, AnotherSecretIsRefusedInPlainWords) {
   const Peer peer("the server", GrpcControlPlane().Open(server_->address(), "guess"));
-  const absl::Status status = peer.Call(kGetCluster, {}, kHangUs).status();
+  const absl::Status status = peer.Call(kGetCluster, {}, kCallHangUs).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(std::string(status.message()),
             "the server refuses us: the secret is not that of this cluster; use the secret of its cluster");
@@ -243,7 +243,7 @@ TEST_F(StrangersTest, AServerOfAnotherSecretIsNotTrusted) {
   const auto queue = builder.AddCompletionQueue();
   const auto server = builder.BuildAndStart();
   const Peer peer("the server", GrpcControlPlane().Open("127.0.0.1:" + std::to_string(port), "secret"));
-  const absl::Status status = peer.Call(kGetCluster, {}, kHangUs).status();
+  const absl::Status status = peer.Call(kGetCluster, {}, kCallHangUs).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated) << status;
   EXPECT_NE(std::string(status.message()).find("the server is not trusted: its TLS certificate"),
             std::string::npos)
@@ -276,7 +276,9 @@ TEST_F(GrpcControlPlaneTest, AnOperatorsCertificatesTakeThePlaceOfTheSecrets) {
   const auto server = Serve(
       [](const IncomingCall&) { return absl::StatusOr<proto::Cluster>(proto::Cluster()); }, *server_plane);
   const auto call = [&](ControlPlane& plane, const std::string& secret) {
-    return Peer("the server", plane.Open(server->address(), secret)).Call(kGetCluster, {}, kHangUs).status();
+    return Peer("the server", plane.Open(server->address(), secret))
+        .Call(kGetCluster, {}, kCallHangUs)
+        .status();
   };
   EXPECT_TRUE(call(*client_plane, "secret").ok()) << call(*client_plane, "secret");
   EXPECT_NE(std::string(call(*client_plane, "guess").message()).find("the secret is not that"),
@@ -310,32 +312,34 @@ TEST_F(GrpcControlPlaneTest, CancellationReachesTheHandler) {
   bool seen = false;
   auto server = Serve([&](const IncomingCall& call) -> absl::StatusOr<proto::Cluster> {
     cancellation.Cancel();
-    const Deadline deadline = RealClock().After(kHangUs);
+    const Deadline deadline = RealClock().After(kCallHangUs);
     while (!call.Cancelled() && !RealClock().Passed(deadline)) {
     }
     seen = call.Cancelled();
     return absl::CancelledError("cancelled");
   });
   const Peer peer = PeerOf(*server);
-  EXPECT_EQ(peer.Call(kGetCluster, {}, kHangUs, &cancellation).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(peer.Call(kGetCluster, {}, kCallHangUs, &cancellation).status().code(),
+            absl::StatusCode::kCancelled);
   server.reset();  // waits for the handler
   EXPECT_TRUE(seen);
   // Cancelled before it began: never sent.
-  EXPECT_EQ(peer.Call(kGetCluster, {}, kHangUs, &cancellation).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(peer.Call(kGetCluster, {}, kCallHangUs, &cancellation).status().code(),
+            absl::StatusCode::kCancelled);
 }
 
 TEST_F(GrpcControlPlaneTest, AnInterruptionOfTheThreadEndsItsCall) {
   std::atomic<bool> interrupted = false;
   const auto server = Serve([&](const IncomingCall& call) -> absl::StatusOr<proto::Cluster> {
     interrupted = true;
-    const Deadline deadline = RealClock().After(kHangUs);
+    const Deadline deadline = RealClock().After(kCallHangUs);
     while (!call.Cancelled() && !RealClock().Passed(deadline)) {
     }
     return proto::Cluster();
   });
   const Peer peer = PeerOf(*server);
   const Interruption interruption(&interrupted);
-  EXPECT_EQ(peer.Call(kGetCluster, {}, kHangUs).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(peer.Call(kGetCluster, {}, kCallHangUs).status().code(), absl::StatusCode::kCancelled);
   {
     const Interruption none(nullptr);
     interrupted = false;

@@ -10,7 +10,9 @@
 namespace nam::catalog {
 namespace {
 
-TEST_F(ServiceTest, ALoadBecomesATableAndItsMemoryStays) {
+using ServiceLoadsTest = ServiceTest;
+
+TEST_F(ServiceLoadsTest, ALoadBecomesATableAndItsMemoryStays) {
   const uint32_t memory = Join(proto::ROLE_MEMORY);
   const uint32_t client = Join(proto::ROLE_CLIENT);
   const uint64_t allocation = *Begin(client, "date");
@@ -34,7 +36,7 @@ TEST_F(ServiceTest, ALoadBecomesATableAndItsMemoryStays) {
   EXPECT_EQ(Drop("date").code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(ServiceTest, AllocationIdsAreNeverUsedAgain) {
+TEST_F(ServiceLoadsTest, AllocationIdsAreNeverUsedAgain) {
   const uint32_t client = Join(proto::ROLE_CLIENT);
   const uint64_t first = *Begin(client, "date");
   ASSERT_TRUE(Abort(first).ok());
@@ -42,7 +44,7 @@ TEST_F(ServiceTest, AllocationIdsAreNeverUsedAgain) {
   EXPECT_GT(*Begin(client, "date"), first);
 }
 
-TEST_F(ServiceTest, AnAbortedLoadIsOver) {
+TEST_F(ServiceLoadsTest, AnAbortedLoadIsOver) {
   const uint32_t memory = Join(proto::ROLE_MEMORY);
   const uint32_t client = Join(proto::ROLE_CLIENT);
   const uint64_t allocation = *Begin(client, "date");
@@ -56,7 +58,7 @@ TEST_F(ServiceTest, AnAbortedLoadIsOver) {
   EXPECT_EQ(Abort(committed).code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(ServiceTest, TheEndOfALeaseAbortsItsLoads) {
+TEST_F(ServiceLoadsTest, TheEndOfALeaseAbortsItsLoads) {
   const uint32_t memory = Join(proto::ROLE_MEMORY);
   const uint32_t client = Join(proto::ROLE_CLIENT);
   const uint64_t allocation = *Begin(client, "date");
@@ -69,7 +71,7 @@ TEST_F(ServiceTest, TheEndOfALeaseAbortsItsLoads) {
   EXPECT_EQ(Get("date").status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(ServiceTest, LeavingAbortsLoads) {
+TEST_F(ServiceLoadsTest, LeavingAbortsLoads) {
   const uint32_t memory = Join(proto::ROLE_MEMORY);
   const uint32_t client = Join(proto::ROLE_CLIENT);
   const uint64_t allocation = *Begin(client, "date");
@@ -79,7 +81,7 @@ TEST_F(ServiceTest, LeavingAbortsLoads) {
   EXPECT_EQ(*Renew(memory, {allocation}), std::vector<uint64_t>{allocation});
 }
 
-TEST_F(ServiceTest, AnAppendIsOneGroupMore) {
+TEST_F(ServiceLoadsTest, AnAppendIsOneGroupMore) {
   const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
   const uint64_t base = *Begin(client, "t");
   proto::CommitLoadRequest load;
@@ -107,7 +109,7 @@ TEST_F(ServiceTest, AnAppendIsOneGroupMore) {
 }
 
 /// What several processes have written becomes a table's at once, or nothing of it does.
-TEST_F(ServiceTest, AnAppendMayLieInSeveralAllocations) {
+TEST_F(ServiceLoadsTest, AnAppendMayLieInSeveralAllocations) {
   const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT),
                  other = Join(proto::ROLE_CLIENT);
   proto::CommitLoadRequest load;
@@ -165,7 +167,7 @@ TEST_F(ServiceTest, AnAppendMayLieInSeveralAllocations) {
   EXPECT_EQ(Renew(memory, {base, beside, a, b})->size(), 4u);
 }
 
-TEST_F(ServiceTest, AnAppendChangesNothingElse) {
+TEST_F(ServiceLoadsTest, AnAppendChangesNothingElse) {
   const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
   proto::CommitLoadRequest load;
   load.mutable_table()->set_name("t");
@@ -198,7 +200,7 @@ TEST_F(ServiceTest, AnAppendChangesNothingElse) {
       << "another table of its name";
 }
 
-TEST_F(ServiceTest, ReplacingSwapsAtOnceAndRetiresTheOldMemory) {
+TEST_F(ServiceLoadsTest, ReplacingSwapsAtOnceAndRetiresTheOldMemory) {
   const uint32_t memory = Join(proto::ROLE_MEMORY);
   const uint32_t client = Join(proto::ROLE_CLIENT);
   const uint64_t old_allocation = *Begin(client, "date");
@@ -215,7 +217,7 @@ TEST_F(ServiceTest, ReplacingSwapsAtOnceAndRetiresTheOldMemory) {
   EXPECT_EQ(*Renew(memory, {old_allocation, allocation}), std::vector<uint64_t>{old_allocation});
 }
 
-TEST_F(ServiceTest, OfTwoLoadsOfOneNameOneWins) {
+TEST_F(ServiceLoadsTest, OfTwoLoadsOfOneNameOneWins) {
   const uint32_t client = Join(proto::ROLE_CLIENT);
   const uint64_t first = *Begin(client, "date");
   const uint64_t second = *Begin(client, "date");
@@ -224,7 +226,7 @@ TEST_F(ServiceTest, OfTwoLoadsOfOneNameOneWins) {
   EXPECT_EQ(Get("date")->table().allocation(), second);
 }
 
-TEST_F(ServiceTest, StaleAndForeignCommitsAreRefused) {
+TEST_F(ServiceLoadsTest, StaleAndForeignCommitsAreRefused) {
   const uint32_t memory = Join(proto::ROLE_MEMORY);
   const uint32_t client = Join(proto::ROLE_CLIENT);
   const uint64_t allocation = *Begin(client, "date");
@@ -241,14 +243,14 @@ TEST_F(ServiceTest, StaleAndForeignCommitsAreRefused) {
   EXPECT_TRUE(Commit(allocation, "date").ok());
 }
 
-TEST_F(ServiceTest, LoadsSurviveARestart) {
+TEST_F(ServiceLoadsTest, LoadsSurviveARestart) {
   const uint32_t client = Join(proto::ROLE_CLIENT);
   const uint64_t allocation = *Begin(client, "date");
   Restart();
   EXPECT_TRUE(Commit(allocation, "date").ok());
 }
 
-TEST_F(ServiceTest, ARecordTableIsExtendedByWhoeverKnowsItsSize) {
+TEST_F(ServiceLoadsTest, ARecordTableIsExtendedByWhoeverKnowsItsSize) {
   const uint32_t memory = Join(proto::ROLE_MEMORY), other = Join(proto::ROLE_MEMORY);
   const uint32_t client = Join(proto::ROLE_CLIENT);
   const uint64_t first = CreateRecords(client, memory);
@@ -275,7 +277,7 @@ TEST_F(ServiceTest, ARecordTableIsExtendedByWhoeverKnowsItsSize) {
   EXPECT_EQ(*Renew(memory, {first, second}), (std::vector<uint64_t>{first, second}));
 }
 
-TEST_F(ServiceTest, AnIndexComesAndGoes) {
+TEST_F(ServiceLoadsTest, AnIndexComesAndGoes) {
   const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
   const uint64_t table = CreateRecords(client, memory);
   const uint64_t index = *BeginExtend(client), twice = *BeginExtend(client);
@@ -304,7 +306,7 @@ TEST_F(ServiceTest, AnIndexComesAndGoes) {
   EXPECT_EQ(*Renew(memory, {table, index}), std::vector<uint64_t>{index});
 }
 
-TEST_F(ServiceTest, AnExtensionEndsWithItsMemberAndWithItsTable) {
+TEST_F(ServiceLoadsTest, AnExtensionEndsWithItsMemberAndWithItsTable) {
   const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
   CreateRecords(client, memory);
   const uint64_t dropped = *BeginExtend(client);
@@ -324,7 +326,7 @@ TEST_F(ServiceTest, AnExtensionEndsWithItsMemberAndWithItsTable) {
   EXPECT_EQ(BeginExtend(client).status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(ServiceTest, ColumnarTablesGetNoExtents) {
+TEST_F(ServiceLoadsTest, ColumnarTablesGetNoExtents) {
   const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
   ASSERT_TRUE(Commit(*Begin(client, "date"), "date").ok());
   const auto allocation = BeginExtend(client, "date");
@@ -333,7 +335,7 @@ TEST_F(ServiceTest, ColumnarTablesGetNoExtents) {
   EXPECT_EQ(BeginExtend(client, "part").status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(ServiceTest, AnExtensionThatIsAskedForAgainIsAnsweredAlike) {
+TEST_F(ServiceLoadsTest, AnExtensionThatIsAskedForAgainIsAnsweredAlike) {
   const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
   CreateRecords(client, memory);
   proto::CommitExtendRequest request;

@@ -10,7 +10,9 @@
 namespace nam::catalog {
 namespace {
 
-TEST_F(ServiceTest, MemberIdsAreNeverUsedAgain) {
+using ServiceMembersTest = ServiceTest;
+
+TEST_F(ServiceMembersTest, MemberIdsAreNeverUsedAgain) {
   const uint32_t first = Join(proto::ROLE_MEMORY);
   proto::LeaveRequest leave;
   leave.set_id(first);
@@ -22,7 +24,7 @@ TEST_F(ServiceTest, MemberIdsAreNeverUsedAgain) {
   EXPECT_GT(Join(proto::ROLE_COMPUTE), second);
 }
 
-TEST_F(ServiceTest, ALeaseIsKeptByRenewingAndEndsWithoutIt) {
+TEST_F(ServiceMembersTest, ALeaseIsKeptByRenewingAndEndsWithoutIt) {
   const uint32_t id = Join(proto::ROLE_COMPUTE);
   for (int i = 0; i < 5; ++i) {
     clock_.AdvanceMs(2'900);
@@ -38,7 +40,7 @@ TEST_F(ServiceTest, ALeaseIsKeptByRenewingAndEndsWithoutIt) {
 }
 
 /// Sessions plan anew when the version changes.
-TEST_F(ServiceTest, TheVersionIsOfTablesAndServersAlone) {
+TEST_F(ServiceMembersTest, TheVersionIsOfTablesAndServersAlone) {
   const uint32_t memory = Join(proto::ROLE_MEMORY);
   uint64_t version = Cluster().version();
   const auto changes = [&] { return std::exchange(version, Cluster().version()) != version; };
@@ -67,7 +69,7 @@ TEST_F(ServiceTest, TheVersionIsOfTablesAndServersAlone) {
   EXPECT_TRUE(changes()) << "not all that came in between is known";
 }
 
-TEST_F(ServiceTest, ACatalogThatStoodStillExpelsNobody) {
+TEST_F(ServiceMembersTest, ACatalogThatStoodStillExpelsNobody) {
   const uint32_t lives = Join(proto::ROLE_MEMORY), dies = Join(proto::ROLE_COMPUTE);
   const auto pulses = [&](int count) {
     for (int i = 0; i < count; ++i) {
@@ -89,7 +91,7 @@ TEST_F(ServiceTest, ACatalogThatStoodStillExpelsNobody) {
   EXPECT_TRUE(Renew(lives).ok());
 }
 
-TEST_F(ServiceTest, ARestartExpelsNobody) {
+TEST_F(ServiceMembersTest, ARestartExpelsNobody) {
   const uint32_t id = Join(proto::ROLE_MEMORY);
   clock_.AdvanceMs(2'999);
   Restart();
@@ -100,7 +102,7 @@ TEST_F(ServiceTest, ARestartExpelsNobody) {
   EXPECT_EQ(Renew(id).status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(ServiceTest, AMemberIsProvenByWhatItGotWhenItJoined) {
+TEST_F(ServiceMembersTest, AMemberIsProvenByWhatItGotWhenItJoined) {
   proto::JoinRequest join;
   join.mutable_member()->set_role(proto::ROLE_CLIENT);
   join.mutable_member()->set_proof("of its own choice");
@@ -138,7 +140,7 @@ TEST_F(ServiceTest, AMemberIsProvenByWhatItGotWhenItJoined) {
   EXPECT_FALSE(proven(other.id(), other.proof())) << "its lease is over";
 }
 
-TEST_F(ServiceTest, ADeadMemoryServerStaysListedWhileATableLiesThere) {
+TEST_F(ServiceMembersTest, ADeadMemoryServerStaysListedWhileATableLiesThere) {
   const uint32_t holder = Join(proto::ROLE_MEMORY);
   const uint32_t idle = Join(proto::ROLE_MEMORY);
   const uint32_t client = Join(proto::ROLE_CLIENT);
@@ -157,7 +159,7 @@ TEST_F(ServiceTest, ADeadMemoryServerStaysListedWhileATableLiesThere) {
   EXPECT_EQ(Cluster().members_size(), 0);
 }
 
-TEST_F(ServiceTest, ServersAreFoundByPointersToo) {
+TEST_F(ServiceMembersTest, ServersAreFoundByPointersToo) {
   const uint32_t holder = Join(proto::ROLE_MEMORY);
   const uint32_t client = Join(proto::ROLE_CLIENT);
   proto::CommitLoadRequest request;
@@ -170,7 +172,7 @@ TEST_F(ServiceTest, ServersAreFoundByPointersToo) {
   ASSERT_NE(Find(Cluster(), holder), nullptr);
 }
 
-TEST_F(ServiceTest, ADeadServerStaysListedForAnExtentThatWasAdded) {
+TEST_F(ServiceMembersTest, ADeadServerStaysListedForAnExtentThatWasAdded) {
   const uint32_t memory = Join(proto::ROLE_MEMORY), late = Join(proto::ROLE_MEMORY);
   const uint32_t client = Join(proto::ROLE_CLIENT);
   CreateRecords(client, memory);
@@ -179,7 +181,7 @@ TEST_F(ServiceTest, ADeadServerStaysListedForAnExtentThatWasAdded) {
   EXPECT_NE(Find(Cluster(), late), nullptr);
 }
 
-TEST_F(ServiceTest, OnlyADurableEndOfAMembershipIsTold) {
+TEST_F(ServiceMembersTest, OnlyADurableEndOfAMembershipIsTold) {
   const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
   const auto over = [&](uint32_t member) {
     proto::RenewRequest request;
@@ -200,7 +202,7 @@ TEST_F(ServiceTest, OnlyADurableEndOfAMembershipIsTold) {
 }
 
 // The key proves the member to this server and would allow impersonating it there.
-TEST_F(ServiceTest, AMembersKeyIsToldToTheMemoryServerThatItIsFor) {
+TEST_F(ServiceMembersTest, AMembersKeyIsToldToTheMemoryServerThatItIsFor) {
   proto::JoinRequest join;
   join.mutable_member()->set_role(proto::ROLE_MEMORY);
   join.mutable_member()->set_control_address("a:1");
@@ -236,7 +238,7 @@ TEST_F(ServiceTest, AMembersKeyIsToldToTheMemoryServerThatItIsFor) {
 }
 
 // The server would drop its data, while a restarted catalog would consider it alive.
-TEST_F(ServiceTest, AMemoryServerIsToldOnlyADurableEnd) {
+TEST_F(ServiceMembersTest, AMemoryServerIsToldOnlyADurableEnd) {
   const uint32_t memory = Join(proto::ROLE_MEMORY);
   clock_.AdvanceMs(kBurialMs);
   disk_.full = true;

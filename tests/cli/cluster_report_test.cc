@@ -22,7 +22,7 @@ class NoTables final : public sql::TableSource {
   std::vector<std::string> Names() override { return {}; }
 };
 
-proto::Table TableOf(const std::string& create) {
+proto::Table CreatedTable(const std::string& create) {
   NoTables tables;
   auto statement = sql::Bind(create, tables);
   EXPECT_TRUE(statement.ok()) << statement.status();
@@ -36,7 +36,7 @@ std::vector<std::string> Column(const session::ResultSet& result, size_t column)
 }
 
 TEST(ClusterReportTest, ColumnsOfRecordTablesHaveTheirTypesAndKeys) {
-  const proto::Table table = TableOf(
+  const proto::Table table = CreatedTable(
       "CREATE TABLE t (a smallint, b int, c bigint, d decimal(12,2), e char(3), f varchar(9), g date, h "
       "boolean, "
       "i decimal(30,4), PRIMARY KEY (c, a), CHECK (b > 0), CONSTRAINT named CHECK (d < 5)) "
@@ -55,7 +55,8 @@ TEST(ClusterReportTest, ColumnsOfRecordTablesHaveTheirTypesAndKeys) {
 }
 
 TEST(ClusterReportTest, IndexesOfRecordTables) {
-  proto::Table table = TableOf("CREATE TABLE t (a int PRIMARY KEY, b int, c int) WITH (storage = record)");
+  proto::Table table =
+      CreatedTable("CREATE TABLE t (a int PRIMARY KEY, b int, c int) WITH (storage = record)");
   EXPECT_THAT(Column(ColumnsReport(table), 5), ElementsAre("primary key", "", ""));
   const auto add = [&](const std::string& name, std::vector<uint32_t> columns, bool unique,
                        uint64_t usable_from) {
@@ -79,8 +80,8 @@ TEST(ClusterReportTest, IndexesOfRecordTables) {
 }
 
 TEST(ClusterReportTest, ForeignKeysOfATableAndToIt) {
-  proto::Table p = TableOf("CREATE TABLE p (a int, b int, PRIMARY KEY (b, a)) WITH (storage = record)");
-  proto::Table c = TableOf("CREATE TABLE c (x int PRIMARY KEY, y int) WITH (storage = record)");
+  proto::Table p = CreatedTable("CREATE TABLE p (a int, b int, PRIMARY KEY (b, a)) WITH (storage = record)");
+  proto::Table c = CreatedTable("CREATE TABLE c (x int PRIMARY KEY, y int) WITH (storage = record)");
   proto::ForeignKey& key = *c.mutable_record()->add_foreign_keys();
   key.set_name("c_y_x_fkey");
   key.set_parent("p");

@@ -8,8 +8,6 @@
 namespace nam::cli {
 namespace {
 
-constexpr uint64_t kGiB = uint64_t{1} << 30;
-
 class DoctorHost : public testing::Test {
  protected:
   FakeHost host_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,8 @@
 #include "cli/doctor_finding.h"
 
 namespace nam::cli {
+
+inline constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 /// A test's own /proc and /sys, removed at its end. At first they describe a host where nothing is missing.
 class FakeHost {

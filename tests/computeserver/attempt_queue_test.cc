@@ -16,7 +16,7 @@
 namespace nam::computeserver {
 namespace {
 
-class FakeCall final : public catalog::IncomingCall {
+class CountedCall final : public catalog::IncomingCall {
  public:
   bool Cancelled() const override {
     ++asked;
@@ -54,7 +54,7 @@ class Waiting {
   }
 
  private:
-  FakeCall call_;
+  CountedCall call_;
   std::atomic<bool> served_ = false;
   std::optional<absl::StatusOr<AttemptQueue::Beginning>> begun_;
   std::thread thread_;
@@ -63,7 +63,7 @@ class Waiting {
 TEST(AttemptQueue, TurnsComeInTheOrderOfTheCallers) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 2, .waiting_max = 3});
-  FakeCall call;
+  CountedCall call;
   std::optional<AttemptQueue::Beginning> first = queue.Begin(call, {}, Nobody).value();
   std::optional<AttemptQueue::Beginning> second = queue.Begin(call, {}, Nobody).value();
   std::atomic<int> order = 0;
@@ -93,7 +93,7 @@ TEST(AttemptQueue, TurnsComeInTheOrderOfTheCallers) {
 TEST(AttemptQueue, SmallAttemptsPassALargeOneWhileEarlierOnesHoldItUp) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 9, .waiting_max = 9, .memory_bytes = 100});
-  FakeCall call;
+  CountedCall call;
   std::optional<AttemptQueue::Beginning> large = queue.Begin(call, {.memory_bytes = 60}, Nobody).value();
   std::optional<AttemptQueue::Beginning> small = queue.Begin(call, {.memory_bytes = 30}, Nobody).value();
   EXPECT_EQ(queue.memory().used(), 90);
@@ -123,7 +123,7 @@ TEST(AttemptQueue, SmallAttemptsPassALargeOneWhileEarlierOnesHoldItUp) {
 TEST(AttemptQueue, LargeAttemptsAreServedInTheirOrder) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 9, .waiting_max = 9, .memory_bytes = 8 << 20});
-  FakeCall call;
+  CountedCall call;
   std::optional<AttemptQueue::Beginning> grown = queue.Begin(call, {.memory_bytes = 1 << 20}, Nobody).value();
   ASSERT_TRUE(grown->place->memory().Reserve(3 << 20));
   Waiting first(queue, {.memory_bytes = 6 << 20});
@@ -143,7 +143,7 @@ TEST(AttemptQueue, LargeAttemptsAreServedInTheirOrder) {
 TEST(AttemptQueue, WhoGivesUpDoesNotHoldUpOthers) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 9, .waiting_max = 9, .memory_bytes = 100});
-  FakeCall call;
+  CountedCall call;
   std::optional<AttemptQueue::Beginning> earlier = queue.Begin(call, {.memory_bytes = 60}, Nobody).value();
   Waiting whole(queue, {.memory_bytes = 100});
   AwaitWaiters(queue, 1);
@@ -161,7 +161,7 @@ TEST(AttemptQueue, WhoGivesUpDoesNotHoldUpOthers) {
 TEST(AttemptQueue, WhoLacksAPlaceForWindowsIsPassed) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 3, .waiting_max = 3, .open_max = 1});
-  FakeCall call;
+  CountedCall call;
   std::optional<AttemptQueue::Beginning> open = queue.Begin(call, {.windows = true}, Nobody).value();
   Waiting windows(queue, {.windows = true});
   AwaitWaiters(queue, 1);
@@ -175,7 +175,7 @@ TEST(AttemptQueue, WhoLacksAPlaceForWindowsIsPassed) {
 TEST(AttemptQueue, WhoIsHeldUpByWhatStandsStillIsRelieved) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 1, .waiting_max = 3, .memory_bytes = 10});
-  FakeCall call;
+  CountedCall call;
   std::optional<AttemptQueue::Beginning> standing = queue.Begin(call, {.memory_bytes = 10}, Nobody).value();
   std::optional<AttemptQueue::Turn> turn = std::move(standing->turn);
   std::atomic<int> relieved = 0;
@@ -205,7 +205,7 @@ TEST(AttemptQueue, WhoIsHeldUpByWhatStandsStillIsRelieved) {
 TEST(AttemptQueue, WhoResumesComesFirst) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 1, .waiting_max = 1, .memory_bytes = 10});
-  FakeCall call;
+  CountedCall call;
   std::optional<AttemptQueue::Beginning> begun = queue.Begin(call, {.memory_bytes = 6}, Nobody).value();
   Waiting whole(queue, {.memory_bytes = 10});
   AwaitWaiters(queue, 1);
@@ -233,7 +233,7 @@ TEST(AttemptQueue, WhoResumesAgainAndAgainLeavesTurnsToOthers) {
   constexpr int kTurns = 100;
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 1, .waiting_max = 1});
-  FakeCall call;
+  CountedCall call;
   std::optional<AttemptQueue::Beginning> begun = queue.Begin(call, {}, Nobody).value();
   Waiting other(queue, {});
   AwaitWaiters(queue, 1);
@@ -258,7 +258,7 @@ TEST(AttemptQueue, WhoResumesAgainAndAgainLeavesTurnsToOthers) {
 TEST(AttemptQueue, WhoGivesUpLeavesItsPlace) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 1, .waiting_max = 2});
-  FakeCall call, impatient;
+  CountedCall call, impatient;
   std::optional<AttemptQueue::Beginning> turn = queue.Begin(call, {}, Nobody).value();
   std::thread leaving([&] { EXPECT_TRUE(absl::IsCancelled(queue.Resume(impatient).status())); });
   AwaitWaiters(queue, 1);
@@ -279,7 +279,7 @@ TEST(AttemptQueue, EverybodyIsServed) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric,
                      {.running_max = 3, .waiting_max = kCallers, .open_max = 2, .memory_bytes = kMemory});
-  FakeCall call;
+  CountedCall call;
   std::atomic<uint64_t> held = 0;
   std::atomic<int> running = 0, open = 0;
   std::vector<std::thread> callers;

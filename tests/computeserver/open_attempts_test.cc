@@ -15,7 +15,7 @@
 namespace nam::computeserver {
 namespace {
 
-class FakeCall final : public catalog::IncomingCall {
+class CancellableCall final : public catalog::IncomingCall {
  public:
   bool Cancelled() const override { return cancelled; }
   std::atomic<bool> cancelled = false;
@@ -73,7 +73,7 @@ class OpenAttemptsTest : public testing::Test {
   }
 
   fabric::FakeFabric fabric_;
-  FakeCall call_;
+  CancellableCall call_;
   OpenAttempts open_{fabric_};
 };
 

@@ -7,13 +7,9 @@
 #include "tests/catalog/fake_fabric.h"
 #include "tests/dataset/rows.h"
 
+/// Over SSB's tables: there are some of two file names, and keys that are dates.
 namespace nam::dataset {
 namespace {
-
-/// SSB's: it has tables of two file names and keys that are dates.
-const Table& TableOf(size_t table) {
-  return ssb::Tables()[table];
-}
 
 TEST(LoadTest, EveryThreadCountAndBatchSizeGivesTheSameRows) {
   fabric::FakeFabric fabric;
@@ -23,13 +19,13 @@ TEST(LoadTest, EveryThreadCountAndBatchSizeGivesTheSameRows) {
     for (int threads : {1, 2, 5}) {
       for (uint32_t batch_rows : {1u, 100u, 32'768u}) {
         if (batch_rows == 1 && threads != 2) continue;
-        Collected collected(TableOf(table));
+        Collected collected(ssb::Tables()[table]);
         const auto rows = LoadGenerated(fabric, generator, table, collected.sink(),
                                         {.threads = threads, .batch_rows = batch_rows});
         ASSERT_TRUE(rows.ok()) << rows.status().ToString();
         EXPECT_EQ(*rows, generator.Rows(table));
         ASSERT_EQ(collected.sorted(), expected)
-            << TableOf(table).schema.name << " " << threads << " " << batch_rows;
+            << ssb::Tables()[table].schema.name << " " << threads << " " << batch_rows;
       }
     }
   }
@@ -68,7 +64,7 @@ TEST(LoadTest, CancelledBeforeItStarts) {
   fabric::FakeFabric fabric;
   const ssb::Generator generator({.scale_factor = 0.01});
   const std::atomic<bool> cancelled = true;
-  Collected collected(TableOf(ssb::kPart));
+  Collected collected(ssb::Tables()[ssb::kPart]);
   const auto rows =
       LoadGenerated(fabric, generator, ssb::kPart, collected.sink(), {.threads = 2, .cancelled = &cancelled});
   EXPECT_EQ(rows.status().code(), absl::StatusCode::kCancelled);
@@ -81,7 +77,7 @@ TEST(LoadTest, ProgressIsReportedAndEndsAtAllRows) {
   std::vector<Progress> reports;  // calls never overlap
   WorkOptions options{.threads = 3, .batch_rows = 1000, .progress_interval_us = 0};
   options.progress = [&](const Progress& progress) { reports.push_back(progress); };
-  Collected collected(TableOf(ssb::kLineorder));
+  Collected collected(ssb::Tables()[ssb::kLineorder]);
   ASSERT_TRUE(LoadGenerated(fabric, generator, ssb::kLineorder, collected.sink(), options).ok());
   ASSERT_GE(reports.size(), 2u);
   uint64_t previous = 0;
@@ -104,7 +100,7 @@ TEST(LoadTest, ProgressIsThrottled) {
   int reports = 0;
   WorkOptions options{.threads = 2, .batch_rows = 100, .progress_interval_us = 3'600'000'000};
   options.progress = [&](const Progress&) { ++reports; };
-  Collected collected(TableOf(ssb::kLineorder));
+  Collected collected(ssb::Tables()[ssb::kLineorder]);
   ASSERT_TRUE(LoadGenerated(fabric, generator, ssb::kLineorder, collected.sink(), options).ok());
   EXPECT_EQ(reports, 1);  // the last one
 }
@@ -112,7 +108,7 @@ TEST(LoadTest, ProgressIsThrottled) {
 TEST(LoadTest, OptionsAreChecked) {
   fabric::FakeFabric fabric;
   const ssb::Generator generator({.scale_factor = 0.001});
-  Collected collected(TableOf(ssb::kDate));
+  Collected collected(ssb::Tables()[ssb::kDate]);
   for (const WorkOptions& bad : {WorkOptions{.threads = 0}, WorkOptions{.threads = 1 << 20},
                                  WorkOptions{.batch_rows = 0}, WorkOptions{.read_bytes = 0}}) {
     const auto rows = LoadGenerated(fabric, generator, ssb::kDate, collected.sink(), bad);
@@ -125,12 +121,13 @@ TEST(LoadTest, FromFiles) {
   const ssb::Generator generator({.scale_factor = 0.001});
   const TestDirectory directory;
   directory.Write("supplier.tbl", GeneratedText(generator, ssb::kSupplier));
-  Collected collected(TableOf(ssb::kSupplier));
-  const auto rows = LoadTbl(fabric, directory.path(), TableOf(ssb::kSupplier), collected.sink(), {});
+  Collected collected(ssb::Tables()[ssb::kSupplier]);
+  const auto rows = LoadTbl(fabric, directory.path(), ssb::Tables()[ssb::kSupplier], collected.sink(), {});
   ASSERT_TRUE(rows.ok()) << rows.status().ToString();
   EXPECT_EQ(*rows, 2u);
-  EXPECT_EQ(LoadTbl(fabric, directory.path(), TableOf(ssb::kPart), collected.sink(), {}).status().code(),
-            absl::StatusCode::kNotFound);
+  EXPECT_EQ(
+      LoadTbl(fabric, directory.path(), ssb::Tables()[ssb::kPart], collected.sink(), {}).status().code(),
+      absl::StatusCode::kNotFound);
 }
 
 }  // namespace

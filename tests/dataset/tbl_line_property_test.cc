@@ -11,13 +11,9 @@
 #include "tests/catalog/fake_fabric.h"
 #include "tests/dataset/rows.h"
 
+/// Over SSB's tables: there are some of two file names, and keys that are dates.
 namespace nam::dataset {
 namespace {
-
-/// SSB's: it has tables of two file names and keys that are dates.
-const Table& TableOf(size_t table) {
-  return ssb::Tables()[table];
-}
 
 std::string Mutated(std::string line) {
   const int mutations = *rc::gen::inRange(0, 6);
@@ -54,7 +50,7 @@ TEST(TblLinePropertyTest, ParsesOrNamesTheColumn) {
                                                      Lines(GeneratedText(generator, ssb::kAllTables[4]))};
     const std::string original = *rc::gen::elementOf(lines[static_cast<size_t>(table)]);
     const std::string line = Mutated(original);
-    const TblLineParser parser(TableOf(table));
+    const TblLineParser parser(ssb::Tables()[table]);
     partitioner::ColumnBatch batch(parser.column_count());
     const auto reason = parser.Parse(line, batch);
     if (line == original) RC_ASSERT(!reason);
@@ -65,7 +61,7 @@ TEST(TblLinePropertyTest, ParsesOrNamesTheColumn) {
     RC_ASSERT(batch.rows() == 1u);
     // Written back it may differ in leading zeros and the closing separator only; and reads as itself.
     std::string written;
-    AppendTbl(TableOf(table), batch, written);
+    AppendTbl(ssb::Tables()[table], batch, written);
     written.pop_back();
     partitioner::ColumnBatch again(parser.column_count());
     RC_ASSERT(!parser.Parse(written, again));
@@ -89,7 +85,7 @@ TEST(TblLinePropertyTest, AFileOfMutatedLinesLoadsOrNamesALine) {
       text += (*rc::gen::inRange(0, 8) == 0 ? Mutated(line) : line) + "\n";
     }
     // The result of reading line by line.
-    const TblLineParser parser(TableOf(ssb::kLineorder));
+    const TblLineParser parser(ssb::Tables()[ssb::kLineorder]);
     std::string expected;
     size_t number = 0;
     for (std::string line : Lines(text)) {
@@ -102,8 +98,8 @@ TEST(TblLinePropertyTest, AFileOfMutatedLinesLoadsOrNamesALine) {
       }
     }
     directory.Write("lineorder.tbl", text);
-    Collected collected(TableOf(ssb::kLineorder));
-    const auto rows = LoadTbl(fabric, directory.path(), TableOf(ssb::kLineorder), collected.sink(),
+    Collected collected(ssb::Tables()[ssb::kLineorder]);
+    const auto rows = LoadTbl(fabric, directory.path(), ssb::Tables()[ssb::kLineorder], collected.sink(),
                               {.threads = 2, .read_bytes = static_cast<uint32_t>(*rc::gen::inRange(1, 300))});
     RC_ASSERT(rows.ok() == expected.empty());
     if (!rows.ok()) RC_ASSERT(std::string(rows.status().message()) == expected);

@@ -6,26 +6,20 @@
 #include "tests/catalog/fake_fabric.h"
 #include "tests/dataset/rows.h"
 
+/// Over SSB's tables: there are some of two file names, and keys that are dates.
 namespace nam::dataset {
 namespace {
 
-/// SSB's: it has tables of two file names and keys that are dates.
-const Table& TableOf(size_t table) {
-  return ssb::Tables()[table];
-}
-
-using ::testing::Test;
-
-class TblReaderTest : public Test {
+class TblReaderTest : public ::testing::Test {
  protected:
   absl::StatusOr<uint64_t> Read(size_t table, const std::string& text, Collected& collected,
                                 const WorkOptions& options = {}) {
-    directory_.Write(TableOf(table).schema.name + ".tbl", text);
-    return LoadTbl(fabric_, directory_.path(), TableOf(table), collected.sink(), options);
+    directory_.Write(ssb::Tables()[table].schema.name + ".tbl", text);
+    return LoadTbl(fabric_, directory_.path(), ssb::Tables()[table], collected.sink(), options);
   }
   /// The message of reading this lineorder.tbl.
   std::string Error(const std::string& text, const WorkOptions& options = {}) {
-    Collected collected(TableOf(ssb::kLineorder));
+    Collected collected(ssb::Tables()[ssb::kLineorder]);
     const auto rows = Read(ssb::kLineorder, text, collected, options);
     EXPECT_EQ(rows.status().code(), absl::StatusCode::kInvalidArgument) << rows.status().ToString();
     return std::string(rows.status().message());
@@ -61,13 +55,13 @@ TEST_F(TblReaderTest, WhatTheWriterWroteInAnyChunksWithAnyThreads) {
     for (uint32_t read_bytes : {1u, 7u, 100u, 1000u, 1u << 20}) {
       if (read_bytes < 100 && table != ssb::kSupplier && table != ssb::kCustomer) continue;
       for (int threads : {1, 4}) {
-        Collected collected(TableOf(table));
+        Collected collected(ssb::Tables()[table]);
         const auto rows =
             Read(table, text, collected, {.threads = threads, .batch_rows = 50, .read_bytes = read_bytes});
         ASSERT_TRUE(rows.ok()) << rows.status().ToString();
         EXPECT_EQ(*rows, generator_.Rows(table));
         ASSERT_EQ(collected.sorted(), expected)
-            << TableOf(table).schema.name << " in pieces of " << read_bytes;
+            << ssb::Tables()[table].schema.name << " in pieces of " << read_bytes;
       }
     }
   }
@@ -86,7 +80,7 @@ TEST_F(TblReaderTest, LineEndsOfEveryKind) {
                                   Replace(text, "\n", "\r\n").substr(0, text.size() + expected.size() - 1)};
   for (const std::string& variant : variants) {
     for (uint32_t read_bytes : {3u, 64u, 1u << 20}) {
-      Collected collected(TableOf(ssb::kCustomer));
+      Collected collected(ssb::Tables()[ssb::kCustomer]);
       const auto rows = Read(ssb::kCustomer, variant, collected, {.threads = 2, .read_bytes = read_bytes});
       ASSERT_TRUE(rows.ok()) << rows.status().ToString();
       ASSERT_EQ(collected.sorted(), expected);
@@ -103,13 +97,14 @@ TEST_F(TblReaderTest, DatesFileByItsOtherNameAndWithMoreOrFewerDays) {
   for (const auto& [days, rows] :
        {std::pair(shorter, 2555u), std::pair(text, 2556u), std::pair(longer, 2557u)}) {
     directory_.Write("dates.tbl", days);
-    Collected collected(TableOf(ssb::kDate));
-    EXPECT_EQ(LoadTbl(fabric_, directory_.path(), TableOf(ssb::kDate), collected.sink(), {}).value(), rows);
+    Collected collected(ssb::Tables()[ssb::kDate]);
+    EXPECT_EQ(LoadTbl(fabric_, directory_.path(), ssb::Tables()[ssb::kDate], collected.sink(), {}).value(),
+              rows);
   }
 }
 
 TEST_F(TblReaderTest, DatesWithDashesBecomeKeys) {
-  Collected collected(TableOf(ssb::kLineorder));
+  Collected collected(ssb::Tables()[ssb::kLineorder]);
   const std::string line = LineWith(6, "1996-01-02") + LineWith(16, "1996-02-29");
   ASSERT_TRUE(Read(ssb::kLineorder, line, collected).ok());
   EXPECT_EQ(collected.sorted(), Sorted(Lines(LineWith(0, "") + LineWith(16, "19960229"))));
@@ -118,7 +113,7 @@ TEST_F(TblReaderTest, DatesWithDashesBecomeKeys) {
 }
 
 TEST_F(TblReaderTest, SignsAndUnicodeText) {
-  Collected collected(TableOf(ssb::kLineorder));
+  Collected collected(ssb::Tables()[ssb::kLineorder]);
   const std::string umlauts = LineWith(17, "ÄÖÜäöüßéèê");  // ten characters, twenty bytes
   const std::string text =
       umlauts + LineWith(13, "-5") + LineWith(1, "9223372036854775807") + LineWith(7, "");
@@ -222,53 +217,53 @@ TEST_F(TblReaderTest, TheFirstBadLineIsNamedInAnyChunksWithAnyThreads) {
 }
 
 TEST_F(TblReaderTest, MissingFiles) {
-  const auto date = TblFile::Open(directory_.path(), TableOf(ssb::kDate));
+  const auto date = TblFile::Open(directory_.path(), ssb::Tables()[ssb::kDate]);
   EXPECT_EQ(date.status().code(), absl::StatusCode::kNotFound);
   EXPECT_NE(date.status().message().find("no date.tbl or dates.tbl in " + directory_.path()),
             absl::string_view::npos)
       << date.status().ToString();
-  const auto nowhere = TblFile::Open(directory_.path() + "/nowhere", TableOf(ssb::kPart));
+  const auto nowhere = TblFile::Open(directory_.path() + "/nowhere", ssb::Tables()[ssb::kPart]);
   EXPECT_EQ(nowhere.status().code(), absl::StatusCode::kNotFound);
   EXPECT_NE(nowhere.status().message().find("/nowhere: No such file or directory"), absl::string_view::npos);
   directory_.Write("part.tbl.1", "x");
-  const auto pieces = TblFile::Open(directory_.path(), TableOf(ssb::kPart));
+  const auto pieces = TblFile::Open(directory_.path(), ssb::Tables()[ssb::kPart]);
   EXPECT_EQ(pieces.status().code(), absl::StatusCode::kNotFound);
   EXPECT_NE(pieces.status().message().find("cat part.tbl.* > part.tbl"), absl::string_view::npos);
 }
 
 TEST_F(TblReaderTest, EmptyFilesAndOtherThings) {
   directory_.Write("part.tbl", "");
-  const auto empty = TblFile::Open(directory_.path(), TableOf(ssb::kPart));
+  const auto empty = TblFile::Open(directory_.path(), ssb::Tables()[ssb::kPart]);
   EXPECT_EQ(empty.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(empty.status().message(), directory_.path() + "/part.tbl is empty");
   std::filesystem::create_directory(directory_.path() + "/customer.tbl");
-  EXPECT_EQ(TblFile::Open(directory_.path(), TableOf(ssb::kCustomer)).status().code(),
+  EXPECT_EQ(TblFile::Open(directory_.path(), ssb::Tables()[ssb::kCustomer]).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(TblReaderTest, EstimatesItsRows) {
   directory_.Write("lineorder.tbl", GeneratedText(ssb::Generator({.scale_factor = 0.01}), ssb::kLineorder));
-  const auto large = TblFile::Open(directory_.path(), TableOf(ssb::kLineorder));
+  const auto large = TblFile::Open(directory_.path(), ssb::Tables()[ssb::kLineorder]);
   ASSERT_TRUE(large.ok());
   EXPECT_NEAR(static_cast<double>(large->estimated_rows()), 60'175, 3'000);
   EXPECT_EQ(large->name(), "lineorder.tbl");
   directory_.Write("supplier.tbl", GeneratedText(generator_, ssb::kSupplier));
-  EXPECT_EQ(TblFile::Open(directory_.path(), TableOf(ssb::kSupplier))->estimated_rows(), 2u);
+  EXPECT_EQ(TblFile::Open(directory_.path(), ssb::Tables()[ssb::kSupplier])->estimated_rows(), 2u);
 }
 
 TEST_F(TblReaderTest, AFileThatShrinksIsAnError) {
   directory_.Write("lineorder.tbl", GeneratedText(ssb::Generator({.scale_factor = 0.01}), ssb::kLineorder));
-  const auto file = TblFile::Open(directory_.path(), TableOf(ssb::kLineorder));
+  const auto file = TblFile::Open(directory_.path(), ssb::Tables()[ssb::kLineorder]);
   ASSERT_TRUE(file.ok());
   std::filesystem::resize_file(file->path(), 1000);
-  Collected collected(TableOf(ssb::kLineorder));
+  Collected collected(ssb::Tables()[ssb::kLineorder]);
   const auto rows = ReadTbl(fabric_, *file, collected.sink(), {});
   EXPECT_EQ(rows.status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(TblReaderTest, ErrorsOfTheSinkAndCancellation) {
   directory_.Write("lineorder.tbl", GeneratedText(generator_, ssb::kLineorder));
-  const auto file = TblFile::Open(directory_.path(), TableOf(ssb::kLineorder));
+  const auto file = TblFile::Open(directory_.path(), ssb::Tables()[ssb::kLineorder]);
   const auto full = ReadTbl(fabric_, *file, [](const auto&) { return absl::ResourceExhaustedError("full"); },
                             {.read_bytes = 999});
   EXPECT_EQ(full.status().code(), absl::StatusCode::kResourceExhausted);

@@ -9,15 +9,11 @@
 #include "tests/catalog/fake_fabric.h"
 #include "tests/dataset/rows.h"
 
+/// Over SSB's tables: there are some of two file names, and keys that are dates.
 namespace nam::dataset {
 namespace {
 
 constexpr std::array<size_t, 5> kEvery = {0, 1, 2, 3, 4};
-
-/// SSB's: it has tables of two file names and keys that are dates.
-const Table& TableOf(size_t table) {
-  return ssb::Tables()[table];
-}
 
 TEST(TblWriterTest, WritesDbgensFormatInOrderForAnyNumberOfThreads) {
   fabric::FakeFabric fabric;
@@ -29,7 +25,7 @@ TEST(TblWriterTest, WritesDbgensFormatInOrderForAnyNumberOfThreads) {
     ASSERT_TRUE(written.ok()) << written.status().ToString();
     ASSERT_EQ(written->size(), 5u);
     for (const WrittenTable& table : *written) {
-      const std::string name = "new/dir/" + TableOf(table.table).schema.name + ".tbl";
+      const std::string name = "new/dir/" + ssb::Tables()[table.table].schema.name + ".tbl";
       const std::string expected = GeneratedText(generator, table.table);
       EXPECT_TRUE(directory.Read(name) == expected) << name << " by " << threads;
       EXPECT_EQ(table.path, directory.path() + "/" + name);

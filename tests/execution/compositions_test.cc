@@ -13,6 +13,7 @@
 #include "execution/steps.h"
 #include "execution/window/window_source.h"
 #include "plan/flow.h"
+#include "plan/slot_of.h"
 #include "tests/execution/step_driver.h"
 
 /// SQL constructs that the engine has no operator for, composed of other operators, as plans are to do it.
@@ -25,13 +26,6 @@ using plan::Op;
 
 const plan::Schema kRows = {{Type::Integer(), true, {0, 40, true}}, {Type::String(), true, {}}};
 
-Expr Slot(const plan::Schema& schema, uint32_t slot) {
-  Expr expr;
-  expr.op = Op::kColumn;
-  expr.type = schema[slot].type;
-  expr.column = {0, static_cast<int>(slot)};
-  return expr;
-}
 Expr Integer(int64_t n) {
   Expr expr;
   expr.type = Type::Integer();
@@ -137,7 +131,7 @@ TEST(CompositionTest, ValuesAreRows) {
   EXPECT_EQ(Steps(schema, 0).Read(driver, source).value(), expected);
   ValuesSource again(rows, schema);
   Steps steps(schema, 0);
-  steps.Filter(Node(Op::kEqual, Type::Bool(), {Slot(schema, 0), Integer(7)}));
+  steps.Filter(Node(Op::kEqual, Type::Bool(), {plan::SlotExpr(schema, 0), Integer(7)}));
   const auto sevens =
       std::count_if(expected.begin(), expected.end(), [](const Tuple& t) { return t[0] == Cell::Number(7); });
   EXPECT_EQ(std::ssize(steps.Read(driver, again).value()), sevens);
@@ -185,9 +179,10 @@ TEST(CompositionTest, RowsOfTwoInputsAreCounted) {
                                            RandomTuples(kRows, 8'000, 40, driver.random())};
       plan::Schema tagged = kRows;
       for (int i = 0; i < 2; ++i) tagged.push_back({Type::Integer(), false, {0, 1, true}});
-      std::vector<Expr> keys = {Slot(tagged, 0), Slot(tagged, 1)};
-      std::vector<plan::Aggregate> counts = {{AggregateFunction::kSum, Slot(tagged, 2), Type::Integer()},
-                                             {AggregateFunction::kSum, Slot(tagged, 3), Type::Integer()}};
+      std::vector<Expr> keys = {plan::SlotExpr(tagged, 0), plan::SlotExpr(tagged, 1)};
+      std::vector<plan::Aggregate> counts = {
+          {AggregateFunction::kSum, plan::SlotExpr(tagged, 2), Type::Integer()},
+          {AggregateFunction::kSum, plan::SlotExpr(tagged, 3), Type::Integer()}};
       const auto plan =
           AggregatePlan::Make({.group_by = keys, .aggregates = counts, .schema = tagged, .meanings = {}})
               .value();
@@ -195,7 +190,7 @@ TEST(CompositionTest, RowsOfTwoInputsAreCounted) {
       for (int i = 0; i < 2; ++i) {
         Tuples source(kRows, inputs[i], driver.random().Next());
         Steps steps(kRows, kRows.size());
-        steps.Project({Slot(kRows, 0), Slot(kRows, 1), Integer(i == 0), Integer(i == 1)});
+        steps.Project({plan::SlotExpr(kRows, 0), plan::SlotExpr(kRows, 1), Integer(i == 0), Integer(i == 1)});
         TaskContext context = driver.NewContext();
         ASSERT_TRUE(steps.Run(driver, source, sink.NewTask(context)).ok());
       }
@@ -205,7 +200,7 @@ TEST(CompositionTest, RowsOfTwoInputsAreCounted) {
 
       AggregateSource groups(sink);
       Steps steps(plan->final_schema(), 0);
-      const Expr left = Slot(steps.schema(), 2), right = Slot(steps.schema(), 3);
+      const Expr left = plan::SlotExpr(steps.schema(), 2), right = plan::SlotExpr(steps.schema(), 3);
       const Expr less = Node(Op::kLess, Type::Bool(), {left, right});
       Expr times;
       if (all) {
@@ -215,9 +210,9 @@ TEST(CompositionTest, RowsOfTwoInputsAreCounted) {
         const Expr in_right = Node(intersect ? Op::kGreater : Op::kEqual, Type::Bool(), {right, Integer(0)});
         times = If(Node(Op::kAnd, Type::Bool(), {in_left, in_right}), Integer(1), Integer(0));
       }
-      steps.Project({Slot(steps.schema(), 0), Slot(steps.schema(), 1), times});
+      steps.Project({plan::SlotExpr(steps.schema(), 0), plan::SlotExpr(steps.schema(), 1), times});
       steps.Repeat(2);
-      steps.Project({Slot(steps.schema(), 0), Slot(steps.schema(), 1)});
+      steps.Project({plan::SlotExpr(steps.schema(), 0), plan::SlotExpr(steps.schema(), 1)});
 
       std::map<Tuple, std::pair<int, int>> model;
       for (const Tuple& row : inputs[0]) ++model[row].first;
@@ -253,8 +248,9 @@ TEST(CompositionTest, TheFirstRowOfEachKeyIsNumberedOne) {
                           .calls = {{plan::WindowFunction::kRowNumber, {}, {}, {}, Type::Integer()}}})
           .value();
   Steps steps(window->schema(), 0);
-  steps.Filter(Node(Op::kEqual, Type::Bool(), {Slot(steps.schema(), 3), Integer(1)}));
-  steps.Project({Slot(steps.schema(), 0), Slot(steps.schema(), 1), Slot(steps.schema(), 2)});
+  steps.Filter(Node(Op::kEqual, Type::Bool(), {plan::SlotExpr(steps.schema(), 3), Integer(1)}));
+  steps.Project({plan::SlotExpr(steps.schema(), 0), plan::SlotExpr(steps.schema(), 1),
+                 plan::SlotExpr(steps.schema(), 2)});
   std::map<Tuple, Tuple> model;
   for (const Tuple& row : input) {
     const auto [at, added] = model.try_emplace({row[0], row[1]}, row);
@@ -278,11 +274,12 @@ TEST(CompositionTest, SetsGroupByTheKeysThatTheyHave) {
     Steps steps(schema, schema.size());
     steps.Expand(expand);
     const plan::Schema expanded = steps.schema();
-    std::vector<Expr> keys = {Slot(expanded, 5), Slot(expanded, 3), Slot(expanded, 4)};
+    std::vector<Expr> keys = {plan::SlotExpr(expanded, 5), plan::SlotExpr(expanded, 3),
+                              plan::SlotExpr(expanded, 4)};
     Expr null = Integer(0);
     null.literal = Value::Null(Type::Integer());
-    const Expr positive =
-        If(Node(Op::kGreater, Type::Bool(), {Slot(expanded, 2), Integer(0)}), Slot(expanded, 2), null);
+    const Expr positive = If(Node(Op::kGreater, Type::Bool(), {plan::SlotExpr(expanded, 2), Integer(0)}),
+                             plan::SlotExpr(expanded, 2), null);
     std::vector<plan::Aggregate> aggregates = {{AggregateFunction::kCountRows, {}, Type::Integer()},
                                                {AggregateFunction::kCount, positive, Type::Integer()}};
     const auto plan =
@@ -340,8 +337,9 @@ TEST(CompositionTest, TextsOfAGroupAreJoinedInTheirOrder) {
            .calls = {{plan::WindowFunction::kRowNumber, {}, {}, {}, Type::Integer()}, texts, count}})
           .value();
   Steps steps(window->schema(), 0);
-  steps.Filter(Node(Op::kEqual, Type::Bool(), {Slot(steps.schema(), 3), Integer(1)}));
-  steps.Project({Slot(steps.schema(), 0), Slot(steps.schema(), 4), Slot(steps.schema(), 5)});
+  steps.Filter(Node(Op::kEqual, Type::Bool(), {plan::SlotExpr(steps.schema(), 3), Integer(1)}));
+  steps.Project({plan::SlotExpr(steps.schema(), 0), plan::SlotExpr(steps.schema(), 4),
+                 plan::SlotExpr(steps.schema(), 5)});
   std::map<Cell, std::vector<Cell>> groups;
   for (const Tuple& row : input) groups[row[0]].push_back(row[1]);
   std::vector<Tuple> expected;

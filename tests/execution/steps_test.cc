@@ -64,10 +64,6 @@ TEST(ExpandTest, EachTupleLeavesOnceForEachSet) {
   }
 }
 
-plan::Expr Slot(const plan::Schema& schema, uint32_t slot) {
-  return plan::SlotExpr(schema, slot);
-}
-
 std::vector<Tuple> RunSeries(StepDriver& driver, const plan::SeriesStep& series, const plan::Schema& schema,
                              const std::vector<Tuple>& input) {
   auto step = SeriesOperator::Make(series, schema, static_cast<uint32_t>(schema.size())).value();
@@ -106,7 +102,8 @@ TEST(SeriesTest, EachTupleLeavesOnceForEachNumber) {
         expected.back().push_back(Cell::Number(n));
       }
     }
-    const plan::SeriesStep series{Slot(schema, ends), Slot(schema, ends + 1), Slot(schema, ends + 2)};
+    const plan::SeriesStep series{plan::SlotExpr(schema, ends), plan::SlotExpr(schema, ends + 1),
+                                  plan::SlotExpr(schema, ends + 2)};
     ExpectTuples(RunSeries(driver, series, schema, input), expected);
   }
 }
@@ -123,8 +120,9 @@ TEST(SeriesTest, StepsOfZeroAndEndsOfTheCalendarAreErrors) {
     const auto run = driver.Run(schema, input, steps, shapes);
     return run.ok() ? std::string() : SqlErrorOf(run.status())->sqlstate;
   };
-  EXPECT_EQ(error({Slot(schema, 0), Slot(schema, 0), zero}, {Cell::Number(3)}), "22023");
-  EXPECT_EQ(error({Slot(schema, 0), Slot(schema, 0), zero}, {Cell{}}), "") << "a NULL comes first";
+  EXPECT_EQ(error({plan::SlotExpr(schema, 0), plan::SlotExpr(schema, 0), zero}, {Cell::Number(3)}), "22023");
+  EXPECT_EQ(error({plan::SlotExpr(schema, 0), plan::SlotExpr(schema, 0), zero}, {Cell{}}), "")
+      << "a NULL comes first";
   const plan::Expr last = plan::MakeLiteral(Value::Timestamp(253402214400000000), -1);  // 9999-12-31
   EXPECT_EQ(error({last, last, plan::MakeLiteral(Value::Span({.days = 1}), -1)}, {Cell::Number(3)}), "22008");
 }

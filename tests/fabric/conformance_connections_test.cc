@@ -16,6 +16,7 @@
 namespace nam::fabric::conformance {
 namespace {
 
+using ConnectionConformance = Conformance;
 using ProcessConformance = Conformance;
 
 struct Served {
@@ -30,19 +31,19 @@ std::optional<Served> ReadServed(Child& child) {
   return Served{line->substr(0, space), {static_cast<uint32_t>(std::stoul(line->substr(space + 1)))}};
 }
 
-TEST_F(Conformance, NobodyThere) {
+TEST_F(ConnectionConformance, NobodyThere) {
   const auto refused = client_->Connect(provider_.DeadAddress(), *completions_, {}, Soon());
   EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status().ToString();
 }
 
-TEST_F(Conformance, NonsenseAddressesAreRefused) {
+TEST_F(ConnectionConformance, NonsenseAddressesAreRefused) {
   for (const std::string& address : {std::string(), std::string(5000, 'x'), std::string("\0\0", 2)}) {
     EXPECT_FALSE(client_->Connect(address, *completions_, {}, Soon()).ok());
     EXPECT_FALSE(client_->Listen({.address = address}).ok());
   }
 }
 
-TEST_F(Conformance, WrongSecretIsRefused) {
+TEST_F(ConnectionConformance, WrongSecretIsRefused) {
   const auto stranger = Take(provider_.Open("another secret"));
   const auto queue = Take(stranger->CreateCompletionQueue(512));
   const auto refused =
@@ -51,19 +52,19 @@ TEST_F(Conformance, WrongSecretIsRefused) {
   EXPECT_TRUE(Run(WorkRequest::Read(1, local_->Slice(0, 8), At(0))).ok());
 }
 
-TEST_F(Conformance, ListenersGoAway) {
+TEST_F(ConnectionConformance, ListenersGoAway) {
   const std::string address = listener_->address();
   listener_.reset();
   const auto refused = client_->Connect(address, *completions_, {}, Soon());
   EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status().ToString();
 }
 
-TEST_F(Conformance, AnAddressIsTakenOnce) {
+TEST_F(ConnectionConformance, AnAddressIsTakenOnce) {
   EXPECT_FALSE(client_->Listen({.address = listener_->address()}).ok());
   EXPECT_NE(NewQueuePair(), nullptr);
 }
 
-TEST_F(Conformance, AcceptHasADeadline) {
+TEST_F(ConnectionConformance, AcceptHasADeadline) {
   const auto active = Take(server_->Listen({.address = provider_.ListenAddress(), .passive = false}));
   const auto queue = Take(server_->CreateCompletionQueue(512));
   const auto nobody = active->Accept(*queue, {}, server_->clock().After(10'000));
@@ -71,7 +72,7 @@ TEST_F(Conformance, AcceptHasADeadline) {
   EXPECT_FALSE(listener_->Accept(*queue, {}, server_->clock().After(10'000)).ok()) << "passive";
 }
 
-TEST_F(Conformance, GarbageAndSilenceCostOthersNothing) {
+TEST_F(ConnectionConformance, GarbageAndSilenceCostOthersNothing) {
   const auto silent = provider_.Harass(listener_->address(), "");
   const auto text = provider_.Harass(listener_->address(), "GET / HTTP/1.1\r\n\r\n");
   const auto long_junk = provider_.Harass(listener_->address(), std::string(32 << 10, '\xff'));
@@ -86,7 +87,7 @@ TEST_F(Conformance, GarbageAndSilenceCostOthersNothing) {
   EXPECT_LT(client_->clock().NowNs() - start_ns, 20'000'000'000) << "silent connections delay no other";
 }
 
-TEST_F(Conformance, ManyConnectionsComeAndGo) {
+TEST_F(ConnectionConformance, ManyConnectionsComeAndGo) {
   for (int round = 0; round < 3; ++round) {
     std::vector<std::unique_ptr<QueuePair>> pairs;
     for (int i = 0; i < 50; ++i) pairs.push_back(NewQueuePair({.send_depth = 4, .receive_depth = 0}));
@@ -99,7 +100,7 @@ TEST_F(Conformance, ManyConnectionsComeAndGo) {
 }
 
 /// A queue's memory may grow with its queue pairs, whatever waits in it, and wherever that lies.
-TEST_F(Conformance, ConnectingKeepsWhatHasCompleted) {
+TEST_F(ConnectionConformance, ConnectingKeepsWhatHasCompleted) {
   constexpr uint64_t kRequests = 12;
   const auto queue = NewQueue();
   const auto first = ConnectTo(listener_->address(), *queue, {.send_depth = kRequests, .receive_depth = 0});

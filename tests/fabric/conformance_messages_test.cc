@@ -13,6 +13,8 @@
 namespace nam::fabric::conformance {
 namespace {
 
+using CompletionConformance = Conformance;
+
 TEST_F(MessageConformance, SendsEverySize) {
   for (const uint32_t bytes : {0u, 1u, 7u, 8u, 4095u, kMaxSendBytes}) {
     SCOPED_TRACE(bytes);
@@ -234,7 +236,7 @@ TEST_F(MessageConformance, ClosingEndsWhatTheOtherSideWaitsFor) {
             CompletionStatus::kFlushed);
 }
 
-TEST_F(Conformance, WaitReturnsAtItsDeadline) {
+TEST_F(CompletionConformance, WaitReturnsAtItsDeadline) {
   Completion completion;
   const Deadline deadline = client_->clock().After(30'000);
   EXPECT_EQ(completions_->Wait({&completion, 1}, deadline), 0u);
@@ -246,7 +248,7 @@ TEST_F(Conformance, WaitReturnsAtItsDeadline) {
   EXPECT_EQ(Next().id, 1u);
 }
 
-TEST_F(Conformance, WakeEndsTheCurrentOrTheNextWait) {
+TEST_F(CompletionConformance, WakeEndsTheCurrentOrTheNextWait) {
   Completion completion;
   completions_->Wake();
   EXPECT_EQ(completions_->Wait({&completion, 1}, Deadline::Never()), 0u);
@@ -260,7 +262,7 @@ TEST_F(Conformance, WakeEndsTheCurrentOrTheNextWait) {
   EXPECT_EQ(completions_->Wait({&completion, 1}, client_->clock().After(1000)), 0u);
 }
 
-TEST_F(Conformance, CompletionQueuesAreNotOvercommitted) {
+TEST_F(CompletionConformance, CompletionQueuesAreNotOvercommitted) {
   const auto queue = NewQueue(100);
   auto first = ConnectTo(listener_->address(), *queue, {.send_depth = 40, .receive_depth = 20});
   ASSERT_NE(first, nullptr);
@@ -284,7 +286,7 @@ TEST_F(Conformance, CompletionQueuesAreNotOvercommitted) {
   for (int i = 0; i < 80; ++i) ASSERT_EQ(Next(*queue).id, 2u);
 }
 
-TEST_F(Conformance, EventsAndThreads) {
+TEST_F(CompletionConformance, EventsAndThreads) {
   const auto event = client_->CreateEvent();
   EXPECT_FALSE(event->IsSet());
   EXPECT_FALSE(event->Wait(client_->clock().After(2000)));

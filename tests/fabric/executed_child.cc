@@ -19,7 +19,7 @@
 namespace nam::fabric::conformance {
 namespace {
 
-const int kTimeoutMs = static_cast<int>(60'000 * TimeoutFactor());
+const int kChildTimeoutMs = static_cast<int>(60'000 * TimeoutFactor());
 constexpr char kFlag[] = "--child=";
 
 class ExecutedChild final : public ChildProcess {
@@ -65,7 +65,7 @@ std::optional<std::string> ExecutedChild::ReadLine() {
   while (true) {
     pollfd waiting{output_.get(), POLLIN, 0};
     char byte;
-    if (poll(&waiting, 1, kTimeoutMs) != 1 || read(output_.get(), &byte, 1) != 1) return std::nullopt;
+    if (poll(&waiting, 1, kChildTimeoutMs) != 1 || read(output_.get(), &byte, 1) != 1) return std::nullopt;
     if (byte == '\n') return line;
     line += byte;
   }
@@ -84,7 +84,7 @@ int ExecutedChild::Finish() {
   const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   pollfd waiting{process.get(), POLLIN, 0};
   int status = 0;
-  if (poll(&waiting, 1, kTimeoutMs) != 1 || waitpid(pid_, &status, 0) != pid_) {
+  if (poll(&waiting, 1, kChildTimeoutMs) != 1 || waitpid(pid_, &status, 0) != pid_) {
     Kill();
     return -1;
   }

@@ -11,6 +11,7 @@
 
 #include "fabric/fabric.h"
 #include "tests/fabric/provider.h"
+#include "tests/fabric/take.h"
 
 #define ASSERT_OK(expression)                              \
   do {                                                     \
@@ -23,14 +24,6 @@ namespace nam::fabric::conformance {
 /// Ends a case that hangs; no case needs that long.
 inline const int64_t kTimeoutUs = 60'000'000 * TimeoutFactor();
 inline constexpr size_t kRegionBytes = size_t{4} << 20;
-
-/// Fails the test and returns an empty value when `result` is an error.
-template <typename T>
-T Take(absl::StatusOr<T> result) {
-  if (result.ok()) return *std::move(result);
-  ADD_FAILURE() << result.status().ToString();
-  return T();
-}
 
 /// Two fabrics: a server with a region that allows everything and a passive listener, and a client
 /// with a buffer, a completion queue and a queue pair to the server.

@@ -13,7 +13,7 @@
 namespace nam::fabric {
 namespace {
 
-constexpr AllocationId kAllocation(5), kOther(6);
+constexpr AllocationId kAllocation(5), kOtherAllocation(6);
 constexpr MemoryServerId kServer(1), kSecond(2);
 
 class GrantsTest : public testing::Test {
@@ -35,8 +35,8 @@ class GrantsTest : public testing::Test {
 TEST_F(GrantsTest, WhatIsOverIsClosedOnEachServer) {
   const auto grant = Open(kAllocation, 0, kServer);
   EXPECT_EQ(Open(kAllocation, 0, kSecond), grant);
-  Open(kOther, 0, kServer);
-  EXPECT_EQ(grants_.Allocations(), (std::vector{kAllocation, kOther}));
+  Open(kOtherAllocation, 0, kServer);
+  EXPECT_EQ(grants_.Allocations(), (std::vector{kAllocation, kOtherAllocation}));
   EXPECT_TRUE(Closed().empty());
   EXPECT_FALSE(grants_.closing());
   EXPECT_TRUE(End(kAllocation));
@@ -53,7 +53,7 @@ TEST_F(GrantsTest, WhatIsOverIsClosedOnEachServer) {
   EXPECT_EQ(left[0].server, kSecond);
   grants_.Forget(closed[1]);
   EXPECT_FALSE(grants_.closing());
-  EXPECT_EQ(grants_.Allocations(), std::vector{kOther});
+  EXPECT_EQ(grants_.Allocations(), std::vector{kOtherAllocation});
 }
 
 // The server opens the grant again right after it was told that it is closed.
@@ -125,8 +125,8 @@ TEST_F(GrantsTest, ASectionThatBeganBeforeTheEndKeepsItOpen) {
   gate->Enter();  // the owner has seen this one's end
   EXPECT_EQ(Closed(), Only(kAllocation));
   // A section that began behind the end of one keeps what ends later.
-  Open(kOther, 0, kServer);
-  End(kOther);
+  Open(kOtherAllocation, 0, kServer);
+  End(kOtherAllocation);
   EXPECT_EQ(Closed(), Only(kAllocation));
 }
 
@@ -203,13 +203,13 @@ TEST_F(GrantsTest, WhatTheServerHasNotConfirmedIsNotFound) {
 TEST_F(GrantsTest, ANewMemberHasNothingOpen) {
   auto opening = std::make_unique<Grants::Opening>(grants_, kServer);
   const auto grant = opening->Add(kAllocation, 0);
-  opening->Add(kOther, 0);
+  opening->Add(kOtherAllocation, 0);
   grants_.EndAll();
   EXPECT_TRUE(grant->over());
   EXPECT_TRUE(grants_.Allocations().empty());
   EXPECT_FALSE(opening->Confirm(*grant));
   opening.reset();  // not confirmed for the other allocation
-  EXPECT_EQ(grants_.Allocations(), (std::vector{kAllocation, kOther}))
+  EXPECT_EQ(grants_.Allocations(), (std::vector{kAllocation, kOtherAllocation}))
       << "the server may have both open for the member of now, so the catalog must say when they are over";
   const auto again = Open(kAllocation, 0, kServer);
   EXPECT_FALSE(again->over());

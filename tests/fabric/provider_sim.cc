@@ -13,7 +13,7 @@
 namespace nam::fabric::conformance {
 namespace {
 
-constexpr int64_t kTimeoutUs = 10'000'000;
+constexpr int64_t kSimTimeoutUs = 10'000'000;
 
 /// One world for all cases, with a host for each process.
 sim::World& TheWorld() {
@@ -54,7 +54,7 @@ class SimulatedChild final : public ChildProcess, public Console {
   ~SimulatedChild() override { Kill(); }
 
   std::optional<std::string> ReadLine() override {
-    if (lines_.empty() && !ended_) news_->Wait(TheWorld().clock().After(kTimeoutUs));
+    if (lines_.empty() && !ended_) news_->Wait(TheWorld().clock().After(kSimTimeoutUs));
     if (lines_.empty()) return std::nullopt;
     std::string line = std::move(lines_.front());
     lines_.pop_front();
@@ -69,7 +69,7 @@ class SimulatedChild final : public ChildProcess, public Console {
   int pid() const override { return static_cast<int>(process_.value()); }
   int Finish() override {
     end_->Set();
-    const Deadline deadline = TheWorld().clock().After(kTimeoutUs);
+    const Deadline deadline = TheWorld().clock().After(kSimTimeoutUs);
     while (!ended_ && !TheWorld().clock().Passed(deadline)) ReadLine();
     return ended_ ? exit_code_ : -1;
   }
@@ -111,7 +111,7 @@ class SimProvider final : public Provider {
     for (int i = 0; i < 20; ++i) {
       std::shared_ptr<Fabric> stranger = OpenOnNewHost("a stranger's secret").value();
       const auto completions = stranger->CreateCompletionQueue(512).value();
-      stranger->Connect(address, *completions, {}, stranger->clock().After(kTimeoutUs))
+      stranger->Connect(address, *completions, {}, stranger->clock().After(kSimTimeoutUs))
           .status()
           .IgnoreError();
       strangers.push_back(std::move(stranger));

@@ -27,21 +27,15 @@
 #include "fabric/fabric.h"
 #include "fabric/immediate.h"
 #include "fabric/shm/shm_fabric.h"
+#include "tests/fabric/take.h"
 
 /// Where peers touch the memory themselves, one may stall between its check of the key and the end of its
 /// copy. Revoke must detect that, and so must a fence.
 namespace nam::fabric {
 namespace {
 
-constexpr size_t kPage = 4096, kBytes = 16 * kPage;
-constexpr int kTimeoutMs = 60'000, kRounds = 100;
-
-template <typename T>
-T Take(absl::StatusOr<T> result) {
-  if (result.ok()) return *std::move(result);
-  ADD_FAILURE() << result.status().ToString();
-  return T();
-}
+constexpr size_t kPage = 4096, kRevokedBytes = 16 * kPage;
+constexpr int kRevokeTimeoutMs = 60'000, kRevokeRounds = 100;
 
 struct Pipe {
   Pipe() {
@@ -54,7 +48,7 @@ struct Pipe {
   bool Take() const {
     char byte;
     pollfd waiting{out.get(), POLLIN, 0};
-    return poll(&waiting, 1, kTimeoutMs) == 1 && read(out.get(), &byte, 1) == 1;
+    return poll(&waiting, 1, kRevokeTimeoutMs) == 1 && read(out.get(), &byte, 1) == 1;
   }
   UniqueFd out, in;
 };
@@ -95,10 +89,10 @@ class Trap {
   Pipe caught_, let_go_;
 };
 
-constexpr MemberId kMember(1), kOther(2);
+constexpr MemberId kMember(1), kOtherMember(2);
 
 /// Every member lives, or none. All have the same key.
-class Everybody final : public MemberKeys {
+class EveryoneOrNobody final : public MemberKeys {
  public:
   absl::StatusOr<std::vector<std::optional<MemberKey>>> KeysOf(std::span<const MemberId> members) override {
     return std::vector<std::optional<MemberKey>>(members.size(),
@@ -107,11 +101,11 @@ class Everybody final : public MemberKeys {
   std::atomic<bool> live{true};
 };
 
-struct Server {
+struct GatedServer {
   std::unique_ptr<MemoryRegion> NewRegion(size_t bytes) const {
     return Take(fabric->Allocate(bytes, {.huge_pages = false}));
   }
-  Everybody everybody;
+  EveryoneOrNobody everybody;
   std::unique_ptr<Fabric> fabric = Take(OpenShm({.secret = "secret"}));
   std::unique_ptr<Listener> listener = Take(fabric->Listen({.address = "@"}));
   /// For members only.
@@ -127,7 +121,7 @@ struct Client {
   CompletionStatus Run(QueuePair& on, const WorkRequest& request) {
     Completion completion{.status = CompletionStatus::kFlushed};
     EXPECT_TRUE(on.Post({&request, 1}).ok());
-    EXPECT_EQ(completions->Wait({&completion, 1}, fabric->clock().After(kTimeoutMs * 1000LL)), 1u);
+    EXPECT_EQ(completions->Wait({&completion, 1}, fabric->clock().After(kRevokeTimeoutMs * 1000LL)), 1u);
     return completion.status;
   }
   CompletionStatus Write(RemoteKey rkey, uint32_t bytes) {
@@ -136,17 +130,17 @@ struct Client {
 
   std::unique_ptr<Fabric> fabric = Take(OpenShm({.secret = "secret"}));
   std::unique_ptr<MemoryRegion> local =
-      Take(fabric->Allocate(kBytes, {.access = Access::kNone, .huge_pages = false}));
+      Take(fabric->Allocate(kRevokedBytes, {.access = Access::kNone, .huge_pages = false}));
   std::unique_ptr<CompletionQueue> completions = Take(fabric->CreateCompletionQueue(1024));
   std::unique_ptr<QueuePair> pair;
 };
 
 TEST(ShmRevokeTest, SaysNoWhileAPeerStandsStillInTheMiddleOfAWrite) {
-  Server server;
+  GatedServer server;
   Client client(server.listener->address());
   const auto part = server.NewRegion(8 * kPage);
   const auto other = server.NewRegion(8 * kPage);
-  std::fill_n(client.local->data(), kBytes, std::byte{7});
+  std::fill_n(client.local->data(), kRevokedBytes, std::byte{7});
   Trap trap;
   trap.Set(client.local->data() + 2 * kPage);
   CompletionStatus status = CompletionStatus::kFlushed;
@@ -169,10 +163,10 @@ TEST(ShmRevokeTest, SaysNoWhileAPeerStandsStillInTheMiddleOfAWrite) {
 }
 
 TEST(ShmRevokeTest, AFenceIsNotDoneWhileAPeerStandsStillInTheMiddleOfAWrite) {
-  Server server;
-  Client client(server.gate->address(), kMember), another(server.gate->address(), kOther);
+  GatedServer server;
+  Client client(server.gate->address(), kMember), another(server.gate->address(), kOtherMember);
   const auto part = server.NewRegion(8 * kPage);
-  std::fill_n(client.local->data(), kBytes, std::byte{7});
+  std::fill_n(client.local->data(), kRevokedBytes, std::byte{7});
   Trap trap;
   trap.Set(client.local->data() + 2 * kPage);
   CompletionStatus status = CompletionStatus::kFlushed;
@@ -180,9 +174,9 @@ TEST(ShmRevokeTest, AFenceIsNotDoneWhileAPeerStandsStillInTheMiddleOfAWrite) {
   ASSERT_TRUE(trap.AwaitCaught());
   EXPECT_FALSE(server.gate->Fence(kMember, false));
   EXPECT_FALSE(server.gate->Fence(kMember, true)) << "no process ends itself";
-  EXPECT_EQ(server.gate->Members(), (std::vector<MemberId>{kMember, kOther})) << "it is not forgotten";
+  EXPECT_EQ(server.gate->Members(), (std::vector<MemberId>{kMember, kOtherMember})) << "it is not forgotten";
   EXPECT_EQ(another.Write(part->rkey(), 8), CompletionStatus::kOk);
-  EXPECT_TRUE(server.gate->Fence(kOther, false)) << "nothing of this one is under way";
+  EXPECT_TRUE(server.gate->Fence(kOtherMember, false)) << "nothing of this one is under way";
   EXPECT_EQ(part->data()[2 * kPage], std::byte{0});
   trap.LetGo();
   writer.join();
@@ -190,13 +184,13 @@ TEST(ShmRevokeTest, AFenceIsNotDoneWhileAPeerStandsStillInTheMiddleOfAWrite) {
   EXPECT_EQ(part->data()[2 * kPage], std::byte{7}) << "which is why the answer was no";
   EXPECT_TRUE(server.gate->Fence(kMember, false));
   EXPECT_TRUE(server.gate->Members().empty());
-  std::fill_n(client.local->data(), kBytes, std::byte{8});
+  std::fill_n(client.local->data(), kRevokedBytes, std::byte{8});
   EXPECT_EQ(client.Write(part->rkey(), 8), CompletionStatus::kPeerLost);
   EXPECT_EQ(part->data()[0], std::byte{0}) << "the other's";
 }
 
 TEST(ShmRevokeTest, AFencedConnectionVouchesForNoOther) {
-  Server server;
+  GatedServer server;
   Client client(server.gate->address(), kMember);
   const auto part = server.NewRegion(8 * kPage);
   Trap trap;
@@ -215,7 +209,7 @@ TEST(ShmRevokeTest, AFencedConnectionVouchesForNoOther) {
 }
 
 TEST(ShmRevokeTest, AConnectionThatHasEndedInTheMiddleOfAWriteIsStillItsMembers) {
-  Server server;
+  GatedServer server;
   Client client(server.gate->address(), kMember);
   const auto part = server.NewRegion(8 * kPage);
   Trap trap;
@@ -245,7 +239,7 @@ class ServerProcess {
     pid_ = fork();  // no other thread runs yet
     if (pid_ != 0) return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    Server server;
+    GatedServer server;
     const auto part = server.NewRegion(kPage);
     Offer offer;
     server.listener->address().copy(offer.address, sizeof(offer.address) - 1);
@@ -294,7 +288,7 @@ void RevokeBetweenTheLooks(const std::function<CompletionStatus(Client&, RemoteA
   const ServerProcess::Offer offer = server.Await();
   Client client(offer.address);
   const RemoteAddress at{offer.rkey, 0};
-  std::fill_n(client.local->data(), kBytes, std::byte{7});
+  std::fill_n(client.local->data(), kRevokedBytes, std::byte{7});
   ASSERT_EQ(write(client, at), CompletionStatus::kOk) << "the region is mapped";
   std::byte* const channel = MappedChannel();
   ASSERT_NE(channel, nullptr);
@@ -331,7 +325,7 @@ TEST(ShmRevokeTest, AnImmediateAtomicLooksAtTheKeyASecondTime) {
 
 /// Each request of a batch checks its own key, although earlier ones were executed before the key was gone.
 TEST(ShmRevokeTest, KeysAreLookedAtInTheMiddleOfABatch) {
-  Server server;
+  GatedServer server;
   Client client(server.listener->address());
   const auto stays = server.NewRegion(kPage);
   const auto goes = server.NewRegion(kPage);
@@ -357,7 +351,7 @@ TEST(ShmRevokeTest, KeysAreLookedAtInTheMiddleOfABatch) {
 }
 
 TEST(ShmRevokeTest, MemoryStaysAsLongAsAPeerWritesToIt) {
-  Server server;
+  GatedServer server;
   Client client(server.listener->address());
   auto part = server.NewRegion(8 * kPage);
   Trap trap;
@@ -372,7 +366,7 @@ TEST(ShmRevokeTest, MemoryStaysAsLongAsAPeerWritesToIt) {
 }
 
 TEST(ShmRevokeTest, SaysNoWhenOnlyTheConnectionHasEnded) {
-  Server server;
+  GatedServer server;
   Client client(server.listener->address());
   const auto part = server.NewRegion(8 * kPage);
   Trap trap;
@@ -387,7 +381,7 @@ TEST(ShmRevokeTest, SaysNoWhenOnlyTheConnectionHasEnded) {
 }
 
 /// A process of kMember that stalls inside a WRITE; `end` ends it.
-void EndAWritersProcess(const std::function<void(pid_t, Server&)>& end) {
+void EndAWritersProcess(const std::function<void(pid_t, GatedServer&)>& end) {
   Trap trap;  // its pipes are both processes'; the child sets it
   Pipe address_pipe;
   const pid_t child = fork();  // no other thread runs yet
@@ -403,7 +397,7 @@ void EndAWritersProcess(const std::function<void(pid_t, Server&)>& end) {
     client.Write(to.rkey, 8 * kPage);
     _exit(2);  // never let go
   }
-  Server server;
+  GatedServer server;
   const auto part = server.NewRegion(8 * kPage);
   struct {
     char address[108] = {};
@@ -417,7 +411,7 @@ void EndAWritersProcess(const std::function<void(pid_t, Server&)>& end) {
   const UniqueFd life(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
   end(child, server);
   pollfd ended{life.get(), POLLIN, 0};
-  ASSERT_EQ(poll(&ended, 1, kTimeoutMs), 1);
+  ASSERT_EQ(poll(&ended, 1, kRevokeTimeoutMs), 1);
   EXPECT_TRUE(part->Revoke()) << "not even its parent has noticed yet";
   EXPECT_TRUE(server.gate->Fence(kMember, false));
   int status = 0;
@@ -426,14 +420,14 @@ void EndAWritersProcess(const std::function<void(pid_t, Server&)>& end) {
 }
 
 TEST(ShmRevokeTest, SaysYesWhenThePeersProcessIsDead) {
-  EndAWritersProcess([](pid_t child, Server&) { kill(child, SIGKILL); });
+  EndAWritersProcess([](pid_t child, GatedServer&) { kill(child, SIGKILL); });
 }
 
 TEST(ShmRevokeTest, AFenceEndsAPeerThatIsStopped) {
-  EndAWritersProcess([](pid_t child, Server& server) {
+  EndAWritersProcess([](pid_t child, GatedServer& server) {
     kill(child, SIGSTOP);
     EXPECT_FALSE(server.gate->Fence(kMember, false));
-    EXPECT_TRUE(server.gate->Fence(kOther, true)) << "not another's";
+    EXPECT_TRUE(server.gate->Fence(kOtherMember, true)) << "not another's";
     EXPECT_EQ(kill(child, 0), 0);
     EXPECT_TRUE(server.gate->Fence(kMember, true));
   });
@@ -442,7 +436,7 @@ TEST(ShmRevokeTest, AFenceEndsAPeerThatIsStopped) {
 /// Revokes a key during short writes, repeatedly; afterwards the memory belongs to the owner. Returns the
 /// number of rounds in which the writer changed it anyway.
 int BrokenRounds(int rounds) {
-  Server server;
+  GatedServer server;
   Client client(server.listener->address());
   int broken = 0;
   for (int round = 0; round < rounds; ++round) {
@@ -469,7 +463,7 @@ int BrokenRounds(int rounds) {
 }
 
 TEST(ShmRevokeTest, NothingIsWrittenAfterTheYes) {
-  EXPECT_EQ(BrokenRounds(kRounds), 0);
+  EXPECT_EQ(BrokenRounds(kRevokeRounds), 0);
 }
 
 TEST(ShmRevokeTest, NorWhereTheKernelRefusesToRunBarriers) {
@@ -486,7 +480,7 @@ TEST(ShmRevokeTest, NorWhereTheKernelRefusesToRunBarriers) {
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
       _exit(200);  // not possible here
     if (syscall(SYS_membarrier, 0, 0, 0) != -1) _exit(1);
-    _exit(BrokenRounds(kRounds) == 0 ? 0 : 2);
+    _exit(BrokenRounds(kRevokeRounds) == 0 ? 0 : 2);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -497,11 +491,11 @@ TEST(ShmRevokeTest, NorWhereTheKernelRefusesToRunBarriers) {
 
 /// As BrokenRounds, by a fence.
 TEST(ShmRevokeTest, NothingIsWrittenAfterAFence) {
-  Server server;
+  GatedServer server;
   Client client(server.gate->address(), kMember);
   const auto part = server.NewRegion(64);
   std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(part->data()));
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRevokeRounds; ++round) {
     std::atomic<bool> under_way = false, fenced = false;
     std::thread writer([&] {
       std::memset(client.local->data(), 7, 8);

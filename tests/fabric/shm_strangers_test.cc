@@ -25,11 +25,11 @@
 namespace nam::fabric {
 namespace {
 
-constexpr char kSecret[] = "secret";
-constexpr int kTimeoutMs = 60'000;  // only what hangs takes as long
+constexpr char kShmSecret[] = "secret";
+constexpr int kStrangersTimeoutMs = 60'000;  // only what hangs takes as long
 
-Deadline Soon() {
-  return RealClock().After(int64_t{kTimeoutMs} * 1'000);
+Deadline BeforeTimeout() {
+  return RealClock().After(int64_t{kStrangersTimeoutMs} * 1'000);
 }
 
 /// For processes without the fabric's threads: system calls only.
@@ -65,7 +65,7 @@ class Child {
   bool Done() const {
     pollfd said{up_[0], POLLIN, 0};
     char byte;
-    return poll(&said, 1, kTimeoutMs) == 1 && read(up_[0], &byte, 1) == 1;
+    return poll(&said, 1, kStrangersTimeoutMs) == 1 && read(up_[0], &byte, 1) == 1;
   }
 
  private:
@@ -73,9 +73,9 @@ class Child {
   pid_t pid_ = -1;
 };
 
-struct Server {
+struct StrangersServer {
   // Far behind every wait's end: nothing is closed because of its age.
-  std::unique_ptr<Fabric> fabric = OpenShm({.secret = kSecret, .peer_timeout_us = 600'000'000}).value();
+  std::unique_ptr<Fabric> fabric = OpenShm({.secret = kShmSecret, .peer_timeout_us = 600'000'000}).value();
   std::unique_ptr<Listener> listener = fabric->Listen({.address = "@"}).value();
 };
 
@@ -85,7 +85,7 @@ TEST(ShmStrangersTest, ACrowdOfAnotherProcessPushesNobodyOut) {
     std::vector<pollfd> ends;
     for (size_t i = 0; i < 2 * places; ++i) ends.push_back({ConnectTo(address), POLLIN, 0});
     for (size_t gone = 0; gone < places + 1;) {
-      if (poll(ends.data(), ends.size(), kTimeoutMs) <= 0) _exit(1);
+      if (poll(ends.data(), ends.size(), kStrangersTimeoutMs) <= 0) _exit(1);
       for (pollfd& end : ends) {
         if (end.fd < 0 || end.revents == 0) continue;
         end.fd = -1;
@@ -93,17 +93,17 @@ TEST(ShmStrangersTest, ACrowdOfAnotherProcessPushesNobodyOut) {
       }
     }
   });
-  const Server server;
-  const UniqueFd honest = shm::ConnectSocket(server.listener->address(), Soon()).value();
+  const StrangersServer server;
+  const UniqueFd honest = shm::ConnectSocket(server.listener->address(), BeforeTimeout()).value();
   const shm::Nonce nonce = shm::RandomNonce();
   ASSERT_TRUE(shm::SendMessage(honest.get(), {.type = shm::MessageType::kHello, .proof = nonce}).ok());
-  const auto challenge = shm::AwaitMessage(honest.get(), Soon());
+  const auto challenge = shm::AwaitMessage(honest.get(), BeforeTimeout());
   ASSERT_TRUE(challenge.ok()) << challenge.status();
   crowd.Tell(server.listener->address());
   ASSERT_TRUE(crowd.Done());
-  const shm::Mac mac = shm::ComputeMac(kSecret, shm::kClientRole, nonce, challenge->message.proof);
+  const shm::Mac mac = shm::ComputeMac(kShmSecret, shm::kClientRole, nonce, challenge->message.proof);
   ASSERT_TRUE(shm::SendMessage(honest.get(), {.type = shm::MessageType::kProof, .proof = mac}).ok());
-  const auto welcome = shm::AwaitMessage(honest.get(), Soon());
+  const auto welcome = shm::AwaitMessage(honest.get(), BeforeTimeout());
   ASSERT_TRUE(welcome.ok()) << welcome.status();
   EXPECT_EQ(welcome->message.type, shm::MessageType::kWelcome);
 }
@@ -125,15 +125,15 @@ TEST(ShmStrangersTest, OtherUsersAreNotLetIn) {
     if (setuid(kSomebodyElse) != 0) _exit(1);
     pollfd end{ConnectTo(address), POLLIN, 0};
     // It sends nothing, yet is told why and closed.
-    if (poll(&end, 1, kTimeoutMs) != 1) _exit(1);
+    if (poll(&end, 1, kStrangersTimeoutMs) != 1) _exit(1);
   });
-  const Server server;
+  const StrangersServer server;
   other.Tell(server.listener->address());
   EXPECT_TRUE(other.Done());
 }
 
 TEST(ShmStrangersTest, OutOfDescriptorsStrangersGiveTheirsBack) {
-  const Server server;
+  const StrangersServer server;
   constexpr int kLeft = 20;
   std::vector<UniqueFd> crowd;
   for (int i = 0; i < 3 * kLeft; ++i) crowd.emplace_back(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -156,14 +156,14 @@ TEST(ShmStrangersTest, OutOfDescriptorsStrangersGiveTheirsBack) {
   EXPECT_TRUE(enter(honest));
   const shm::Nonce nonce = shm::RandomNonce();
   EXPECT_TRUE(shm::SendMessage(honest.get(), {.type = shm::MessageType::kHello, .proof = nonce}).ok());
-  const auto challenge = shm::AwaitMessage(honest.get(), Soon());
+  const auto challenge = shm::AwaitMessage(honest.get(), BeforeTimeout());
   EXPECT_TRUE(challenge.ok()) << challenge.status();
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 /// A server that does not know the secret but claims to.
 TEST(ShmStrangersTest, AServerWithoutTheSecretIsNotBelieved) {
-  const auto client = OpenShm({.secret = kSecret}).value();
+  const auto client = OpenShm({.secret = kShmSecret}).value();
   const auto queue = client->CreateCompletionQueue(1024).value();
   const auto reflect = [](const shm::Message& proof, const shm::Nonce&) { return proof.proof; };
   const auto guess = [](const shm::Message&, const shm::Nonce& nonce) {
@@ -175,12 +175,12 @@ TEST(ShmStrangersTest, AServerWithoutTheSecretIsNotBelieved) {
     const shm::ListeningSocket rogue = shm::ListeningSocket::Bind("@").value();
     const auto server = client->StartThread("rogue", [&] {
       pollfd someone{rogue.get(), POLLIN, 0};
-      if (poll(&someone, 1, kTimeoutMs) != 1) return;
+      if (poll(&someone, 1, kStrangersTimeoutMs) != 1) return;
       const UniqueFd fd(accept(rogue.get(), nullptr, nullptr));
-      const auto hello = shm::AwaitMessage(fd.get(), Soon());
+      const auto hello = shm::AwaitMessage(fd.get(), BeforeTimeout());
       if (!hello.ok()) return;
       shm::SendMessage(fd.get(), {.type = shm::MessageType::kChallenge}).IgnoreError();
-      const auto proof = shm::AwaitMessage(fd.get(), Soon());
+      const auto proof = shm::AwaitMessage(fd.get(), BeforeTimeout());
       if (!proof.ok()) return;
       const std::array<int, 3> descriptors = {fd.get(), fd.get(), fd.get()};
       shm::SendMessage(
@@ -188,9 +188,9 @@ TEST(ShmStrangersTest, AServerWithoutTheSecretIsNotBelieved) {
           descriptors)
           .IgnoreError();
       pollfd end{fd.get(), POLLIN, 0};
-      poll(&end, 1, kTimeoutMs);
+      poll(&end, 1, kStrangersTimeoutMs);
     });
-    const absl::Status refused = client->Connect(rogue.address(), *queue, {}, Soon()).status();
+    const absl::Status refused = client->Connect(rogue.address(), *queue, {}, BeforeTimeout()).status();
     EXPECT_EQ(refused.code(), absl::StatusCode::kUnauthenticated) << refused;
   }
 }

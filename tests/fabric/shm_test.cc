@@ -26,20 +26,14 @@
 #include "fabric/shm/memory.h"
 #include "fabric/shm/shm_fabric.h"
 #include "fabric/shm/socket.h"
+#include "tests/fabric/take.h"
 
 /// Guarantees of the shared-memory fabric alone: descriptors, seals, socket files.
 namespace nam::fabric {
 namespace {
 
-constexpr size_t kBytes = 8192;
+constexpr size_t kShmRegionBytes = 8192;
 constexpr int64_t kTimeoutUs = 60'000'000;  // only what hangs takes as long
-
-template <typename T>
-T Take(absl::StatusOr<T> result) {
-  if (result.ok()) return *std::move(result);
-  ADD_FAILURE() << result.status().ToString();
-  return T();
-}
 
 struct Mapped {
   std::byte* data = nullptr;
@@ -81,7 +75,7 @@ class ShmFabricTest : public testing::Test {
     server_ = Take(OpenShm({.secret = "secret"}));
     client_ = Take(OpenShm({.secret = "secret"}));
     completions_ = Take(client_->CreateCompletionQueue(1024));
-    local_ = Take(client_->Allocate(kBytes, {.access = Access::kNone}));
+    local_ = Take(client_->Allocate(kShmRegionBytes, {.access = Access::kNone}));
     ASSERT_TRUE(server_ && client_ && completions_ && local_);
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
@@ -104,7 +98,7 @@ class ShmFabricTest : public testing::Test {
 };
 
 TEST_F(ShmFabricTest, ReadOnlyRegionsStayReadOnlyHoweverTheyAreMapped) {
-  const auto region = Take(server_->Allocate(kBytes * 3, {.access = Access::kRead}));
+  const auto region = Take(server_->Allocate(kShmRegionBytes * 3, {.access = Access::kRead}));
   const auto listener = Take(server_->Listen({.address = "@"}));
   const auto pair = Take(client_->Connect(listener->address(), *completions_, {}, Soon()));
   ASSERT_EQ(Run(*pair, WorkRequest::Read(1, local_->Slice(0, 8), {region->rkey(), 0})),
@@ -112,7 +106,7 @@ TEST_F(ShmFabricTest, ReadOnlyRegionsStayReadOnlyHoweverTheyAreMapped) {
 
   int peer_mappings = 0;
   for (const Mapped& mapped : MappingsOf("nam-region")) {
-    if (mapped.bytes != kBytes * 3 || mapped.data == region->data()) continue;
+    if (mapped.bytes != kShmRegionBytes * 3 || mapped.data == region->data()) continue;
     ++peer_mappings;
     EXPECT_EQ(mapped.rights, "r--s");
     EXPECT_NE(mprotect(mapped.data, mapped.bytes, PROT_READ | PROT_WRITE), 0);
@@ -125,9 +119,9 @@ TEST_F(ShmFabricTest, ReadOnlyRegionsStayReadOnlyHoweverTheyAreMapped) {
     const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
     struct stat status {};
     // The service thread may have closed its copy since.
-    if (fstat(fd.get(), &status) != 0 || static_cast<size_t>(status.st_size) != kBytes * 3) continue;
+    if (fstat(fd.get(), &status) != 0 || static_cast<size_t>(status.st_size) != kShmRegionBytes * 3) continue;
     ++checked;
-    EXPECT_EQ(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0), MAP_FAILED);
+    EXPECT_EQ(mmap(nullptr, kShmRegionBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0), MAP_FAILED);
     EXPECT_LT(pwrite(fd.get(), "x", 1, 0), 0);
   }
   EXPECT_GE(checked, 1);
@@ -135,7 +129,7 @@ TEST_F(ShmFabricTest, ReadOnlyRegionsStayReadOnlyHoweverTheyAreMapped) {
 }
 
 TEST_F(ShmFabricTest, SizesAreSealed) {
-  const auto region = Take(server_->Allocate(kBytes, {}));
+  const auto region = Take(server_->Allocate(kShmRegionBytes, {}));
   const auto listener = Take(server_->Listen({.address = "@"}));
   const auto pair = Take(client_->Connect(listener->address(), *completions_, {}, Soon()));
   const std::vector<std::string> paths = DescriptorsOf("nam-");
@@ -151,7 +145,7 @@ TEST_F(ShmFabricTest, SizesAreSealed) {
 
 /// Without available huge pages, every allocation that asks for them first fails to get them.
 TEST_F(ShmFabricTest, MemoryThatCannotBeHadInHugePagesCostsNobodyElsesMapping) {
-  constexpr size_t kBytes = size_t{4} << 20, kOthersBytes = size_t{5} << 19;
+  constexpr size_t kShmRegionBytes = size_t{4} << 20, kOthersBytes = size_t{5} << 19;
   std::atomic<bool> done{false};
   std::atomic<int> lost{0};
   std::vector<std::thread> others;
@@ -170,7 +164,7 @@ TEST_F(ShmFabricTest, MemoryThatCannotBeHadInHugePagesCostsNobodyElsesMapping) {
     });
   }
   for (int i = 0; i < 1'500; ++i) {
-    const auto memory = shm::CreateShared("in-vain", kBytes, shm::PeerAccess::kReadWrite, true);
+    const auto memory = shm::CreateShared("in-vain", kShmRegionBytes, shm::PeerAccess::kReadWrite, true);
     EXPECT_TRUE(memory.ok()) << memory.status();
   }
   done = true;
@@ -180,23 +174,23 @@ TEST_F(ShmFabricTest, MemoryThatCannotBeHadInHugePagesCostsNobodyElsesMapping) {
 
 TEST_F(ShmFabricTest, DeregisteredMemoryIsGivenBackByPeersThatWorkOn) {
   const auto listener = Take(server_->Listen({.address = "@"}));
-  const auto stays = Take(server_->Allocate(kBytes, {}));
+  const auto stays = Take(server_->Allocate(kShmRegionBytes, {}));
   const auto pair = Take(client_->Connect(listener->address(), *completions_, {}, Soon()));
   for (int i = 0; i < 20; ++i) {
-    const auto region = Take(server_->Allocate(kBytes * 5, {}));
+    const auto region = Take(server_->Allocate(kShmRegionBytes * 5, {}));
     ASSERT_EQ(Run(*pair, WorkRequest::Read(1, local_->Slice(0, 8), {region->rkey(), 0})),
               CompletionStatus::kOk);
   }
   ASSERT_EQ(Run(*pair, WorkRequest::Read(1, local_->Slice(0, 8), {stays->rkey(), 0})), CompletionStatus::kOk);
-  for (const Mapped& mapped : MappingsOf("nam-region")) EXPECT_NE(mapped.bytes, kBytes * 5);
+  for (const Mapped& mapped : MappingsOf("nam-region")) EXPECT_NE(mapped.bytes, kShmRegionBytes * 5);
 }
 
 class ShmImmediateTest : public ShmFabricTest {
  protected:
   void SetUp() override {
     ShmFabricTest::SetUp();
-    region_ = Take(server_->Allocate(kBytes, {.access = Access::kAll}));
-    read_only_ = Take(server_->Allocate(kBytes, {.access = Access::kRead}));
+    region_ = Take(server_->Allocate(kShmRegionBytes, {.access = Access::kAll}));
+    read_only_ = Take(server_->Allocate(kShmRegionBytes, {.access = Access::kRead}));
     listener_ = Take(server_->Listen({.address = "@"}));
   }
   std::unique_ptr<QueuePair> Connect() {
@@ -250,7 +244,7 @@ TEST_F(ShmImmediateTest, ErrorsFailTheQueuePair) {
        },
        CompletionStatus::kRemoteAccessError},
       {[&](auto& now) {
-         return now.ReadNow({rkey, kBytes - 4}, bytes, 8);
+         return now.ReadNow({rkey, kShmRegionBytes - 4}, bytes, 8);
        },
        CompletionStatus::kRemoteAccessError},
       {[&](auto& now) {
@@ -266,7 +260,7 @@ TEST_F(ShmImmediateTest, ErrorsFailTheQueuePair) {
        },
        CompletionStatus::kRemoteInvalidRequest},
       {[&](auto& now) {
-         return now.FetchAddNow({rkey, kBytes + 4}, 1, &word);
+         return now.FetchAddNow({rkey, kShmRegionBytes + 4}, 1, &word);
        },
        CompletionStatus::kRemoteAccessError},
   };
@@ -274,7 +268,7 @@ TEST_F(ShmImmediateTest, ErrorsFailTheQueuePair) {
     SCOPED_TRACE(i);
     const auto pair = Connect();
     ImmediateOperations& now = Now(*pair);
-    EXPECT_EQ(now.ViewNow({rkey, kBytes - 4}, 8), nullptr);
+    EXPECT_EQ(now.ViewNow({rkey, kShmRegionBytes - 4}, 8), nullptr);
     EXPECT_EQ(now.FetchAddNow({rkey, 0}, 0, &word), CompletionStatus::kOk) << "a view fails nothing";
     EXPECT_EQ(cases[i].first(now), cases[i].second);
     EXPECT_EQ(pair->state(), QueuePairState::kError);
@@ -390,7 +384,7 @@ class AuthenticatedShmPeer {
 
 TEST_F(ShmFabricTest, NonsenseAfterTheHandshakeEndsThatConnectionOnly) {
   const auto listener = Take(server_->Listen({.address = "@"}));
-  const auto region = Take(server_->Allocate(kBytes, {}));
+  const auto region = Take(server_->Allocate(kShmRegionBytes, {}));
   const auto honest = Take(client_->Connect(listener->address(), *completions_, {}, Soon()));
   ASSERT_TRUE(listener && region && honest);
   AuthenticatedShmPeer text(listener->address(), Soon());
@@ -422,7 +416,7 @@ class ShmMessagesTest : public ShmFabricTest {
     ShmFabricTest::SetUp();
     listener_ = Take(server_->Listen({.address = "@", .passive = false}));
     server_completions_ = Take(server_->CreateCompletionQueue(1024));
-    server_local_ = Take(server_->Allocate(kBytes, {.access = Access::kNone}));
+    server_local_ = Take(server_->Allocate(kShmRegionBytes, {.access = Access::kNone}));
     client_pair_ = Take(client_->Connect(listener_->address(), *completions_, {}, Soon()));
     server_pair_ = Take(listener_->Accept(*server_completions_, {}, Soon()));
     ASSERT_TRUE(client_pair_ && server_pair_ && server_local_);

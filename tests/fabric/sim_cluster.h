@@ -10,17 +10,16 @@
 #include "absl/strings/str_cat.h"
 #include "fabric/fabric.h"
 #include "fabric/sim/world.h"
+#include "tests/fabric/take.h"
 
 /// A memory server and a client in a simulated world, for the simulator's own tests.
 namespace nam::fabric::sim {
 
 inline constexpr size_t kRegionBytes = size_t{1} << 20;
+inline constexpr int64_t kMs = 1'000'000;  // in nanoseconds
 
-template <typename T>
-T Take(absl::StatusOr<T> result) {
-  if (result.ok()) return *std::move(result);
-  ADD_FAILURE() << result.status().ToString();
-  return T();
+inline void Sleep(World& world, int64_t ns) {
+  world.clock().SleepUntil({world.NowNs() + ns});
 }
 
 /// A process with a region that allows everything, served passively.

@@ -21,12 +21,6 @@
 namespace nam::fabric::sim {
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
-
-void Sleep(World& world, int64_t ns) {
-  world.clock().SleepUntil({world.NowNs() + ns});
-}
-
 void SetWord(std::byte* at, uint64_t word) {
   std::memcpy(at, &word, sizeof(word));
 }

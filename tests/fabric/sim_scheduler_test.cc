@@ -15,12 +15,6 @@
 namespace nam::fabric::sim {
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
-
-void Sleep(World& world, int64_t ns) {
-  world.clock().SleepUntil({world.NowNs() + ns});
-}
-
 TEST(SimScheduler, ChargesOverlapAndOrderThreads) {
   World world({});
   const auto fabric = Take(world.OpenFabric("h", {}));

@@ -18,12 +18,6 @@
 namespace nam::fabric::sim {
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
-
-void Sleep(World& world, int64_t ns) {
-  world.clock().SleepUntil({world.NowNs() + ns});
-}
-
 // -- One history for one seed.
 
 /// Clients add and read under a low rate of all faults.

@@ -15,6 +15,7 @@
 #include "fabric/tcp/datagram_key.h"
 #include "fabric/tcp/datagram_wire.h"
 #include "fabric/tcp/tcp_fabric.h"
+#include "tests/fabric/tcp_connection.h"
 
 /// Attacks on UDP datagrams, and tcp's own features: keys, sockets, interfaces.
 namespace nam::fabric {
@@ -22,7 +23,6 @@ namespace {
 
 using tcp::DatagramHeader;
 
-constexpr char kSecret[] = "correct horse battery staple";
 constexpr uint32_t kSlotBytes = kDatagramHeadroomBytes + kMaxDatagramBytes;
 
 /// A UDP socket for hand-made datagrams.

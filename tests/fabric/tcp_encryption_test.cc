@@ -17,24 +17,20 @@
 #include "base/unique_fd.h"
 #include "fabric/net/sealed_stream.h"
 #include "fabric/tcp/tcp_fabric.h"
+#include "tests/fabric/tcp_connection.h"
 
 /// The view of an attacker between two processes, and the effect of edits.
 namespace nam::fabric {
 namespace {
 
-constexpr char kSecret[] = "correct horse battery staple";
-constexpr size_t kBytes = 64 << 10;
-constexpr int kTimeoutMs = 60'000;  // only what hangs takes as long
+constexpr size_t kRelayedBytes = 64 << 10;
+constexpr int kRelayTimeoutMs = 60'000;  // only what hangs takes as long
 
 using Bytes = std::vector<std::byte>;
 /// The replacement of a record, the `number`-th after the handshake in its direction.
 using Edit = std::function<std::vector<Bytes>(size_t number, Bytes record)>;
 
-Deadline Soon() {
-  return RealClock().After(int64_t{kTimeoutMs} * 1'000);
-}
-
-std::unique_ptr<Fabric> OpenFabric(bool encrypt) {
+std::unique_ptr<Fabric> OpenWithEncryption(bool encrypt) {
   return OpenTcp({.kind = Kind::kTcp, .secret = kSecret, .peer_timeout_us = 10'000'000, .encrypt = encrypt})
       .value();
 }
@@ -67,7 +63,7 @@ class Relay {
       Direction back{server.get(), client.get(), sizeof(net::ServerChallenge) + sizeof(net::ServerProof),
                      to_client};
       pollfd ends[] = {{client.get(), POLLIN, 0}, {server.get(), POLLIN, 0}};
-      while (poll(ends, 2, kTimeoutMs) > 0) {
+      while (poll(ends, 2, kRelayTimeoutMs) > 0) {
         if (ends[0].revents != 0 && !Pass(there)) return;
         if (ends[1].revents != 0 && !Pass(back)) return;
       }
@@ -137,10 +133,10 @@ class Relay {
 class TcpEncryptionTest : public testing::Test {
  protected:
   void Start(bool encrypt) {
-    server_ = OpenFabric(encrypt);
-    client_ = OpenFabric(encrypt);
-    region_ = server_->Allocate(kBytes, {.huge_pages = false}).value();
-    local_ = client_->Allocate(kBytes, {.huge_pages = false}).value();
+    server_ = OpenWithEncryption(encrypt);
+    client_ = OpenWithEncryption(encrypt);
+    region_ = server_->Allocate(kRelayedBytes, {.huge_pages = false}).value();
+    local_ = client_->Allocate(kRelayedBytes, {.huge_pages = false}).value();
     listener_ = server_->Listen({.address = "127.0.0.1:0"}).value();
     queue_ = client_->CreateCompletionQueue(1024).value();
     relay_ = std::make_unique<Relay>(listener_->address());
@@ -227,8 +223,9 @@ TEST_F(TcpEncryptionTest, WhatWasChangedOnTheWayIsNotExecuted) {
   };
   for (const Case& c :
        {Case{"a bit of its length", flip(0), std::byte{1}}, Case{"a bit of its text", flip(10), std::byte{1}},
-        Case{"a bit of its tag", flip(kBytes), std::byte{1}}, Case{"left out", leave_out, std::byte{1}},
-        Case{"repeated", repeat, std::byte{2}}, Case{"after its successor", swap, std::byte{1}}}) {
+        Case{"a bit of its tag", flip(kRelayedBytes), std::byte{1}},
+        Case{"left out", leave_out, std::byte{1}}, Case{"repeated", repeat, std::byte{2}},
+        Case{"after its successor", swap, std::byte{1}}}) {
     SCOPED_TRACE(c.name);
     Start(true);
     Connect(c.edit);
@@ -309,7 +306,7 @@ TEST(RecordCipherTest, RecordsOpenOnceAndInTheirPlace) {
 TEST_F(TcpEncryptionTest, BothSidesEncryptOrNeitherDoes) {
   for (const bool encrypt : {false, true}) {
     Start(encrypt);
-    const auto other = OpenFabric(!encrypt);
+    const auto other = OpenWithEncryption(!encrypt);
     const auto queue = other->CreateCompletionQueue(1024).value();
     const absl::Status refused = other->Connect(listener_->address(), *queue, {}, Soon()).status();
     EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;

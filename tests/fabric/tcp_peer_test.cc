@@ -18,15 +18,16 @@ namespace {
 
 using net::RawListener;
 using net::RawPeer;
+using TcpPeerTest = TcpTest;
 
-TEST_F(TcpTest, SilentServerRunsIntoTheDeadline) {
+TEST_F(TcpPeerTest, SilentServerRunsIntoTheDeadline) {
   Start(true);
   const RawListener silent;  // is never read
   EXPECT_EQ(client_->Connect(silent.address(), *completions_, {}, RealClock().After(50'000)).status().code(),
             absl::StatusCode::kDeadlineExceeded);
 }
 
-TEST_F(TcpTest, HandshakeRefusesGarbageAndOtherVersions) {
+TEST_F(TcpPeerTest, HandshakeRefusesGarbageAndOtherVersions) {
   Start(true);
   RawPeer garbage(listener_->address());
   ASSERT_TRUE(garbage.SendFrame(std::array<char, 64>{'G', 'E', 'T', ' ', '/'}));
@@ -51,7 +52,7 @@ TEST_F(TcpTest, HandshakeRefusesGarbageAndOtherVersions) {
   EXPECT_EQ(unknown->status, net::HandshakeStatus::kUnknownToken);
 }
 
-TEST_F(TcpTest, RequestsBeforeTheProofAreNotExecuted) {
+TEST_F(TcpPeerTest, RequestsBeforeTheProofAreNotExecuted) {
   Start(true);
   RawPeer peer(listener_->address());
   ASSERT_TRUE(peer.SendFrame(net::ClientHello{}));
@@ -64,7 +65,7 @@ TEST_F(TcpTest, RequestsBeforeTheProofAreNotExecuted) {
   EXPECT_EQ(*reinterpret_cast<uint64_t*>(local_->data()), 0u);
 }
 
-TEST_F(TcpTest, StalledHandshakesEndAndKeepNobodyOut) {
+TEST_F(TcpPeerTest, StalledHandshakesEndAndKeepNobodyOut) {
   Start(true, 2'000'000);
   std::vector<std::unique_ptr<RawPeer>> stalled;
   for (int i = 0; i < 100; ++i) {
@@ -77,7 +78,7 @@ TEST_F(TcpTest, StalledHandshakesEndAndKeepNobodyOut) {
   for (auto& peer : stalled) EXPECT_TRUE(peer->ClosedByPeer());
 }
 
-TEST_F(TcpTest, BadFramesCloseTheirConnectionOnly) {
+TEST_F(TcpPeerTest, BadFramesCloseTheirConnectionOnly) {
   Start(true);
   const tcp::RequestHeader good{.opcode = Opcode::kWrite, .rkey = region_->rkey().value, .bytes = 8};
   std::vector<tcp::RequestHeader> bad(6, good);
@@ -104,7 +105,7 @@ TEST_F(TcpTest, BadFramesCloseTheirConnectionOnly) {
 }
 
 // Stalled inside a payload, with the connection open: others continue, and the region can go meanwhile.
-TEST_F(TcpTest, APeerStalledInAPayloadHoldsNobodyUp) {
+TEST_F(TcpPeerTest, APeerStalledInAPayloadHoldsNobodyUp) {
   Start(true);
   auto victim = server_->Allocate(4096, {}).value();
   RawPeer stalled(listener_->address());
@@ -121,7 +122,7 @@ TEST_F(TcpTest, APeerStalledInAPayloadHoldsNobodyUp) {
 }
 
 // Authenticated peers send requests with corrupted bytes: the server survives any of them.
-TEST_F(TcpTest, RandomFramesDisturbNobody) {
+TEST_F(TcpPeerTest, RandomFramesDisturbNobody) {
   const uint32_t seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
@@ -197,7 +198,7 @@ TEST(TcpSlowReader, DisturbsNobodyAndLosesNothing) {
 }
 
 // A server that does not know the secret but welcomes the client.
-TEST_F(TcpTest, AServerWithoutTheSecretIsNotBelieved) {
+TEST_F(TcpPeerTest, AServerWithoutTheSecretIsNotBelieved) {
   Start(true);
   const RawListener rogue;
   for (const bool reflect : {false, true}) {
@@ -222,7 +223,7 @@ TEST_F(TcpTest, AServerWithoutTheSecretIsNotBelieved) {
 }
 
 // A server that takes requests and never answers them.
-TEST_F(TcpTest, ServerThatStopsAnsweringIsLost) {
+TEST_F(TcpPeerTest, ServerThatStopsAnsweringIsLost) {
   Start(true, 1'000'000);
   const RawListener fake;
   UniqueFd accepted;

@@ -16,6 +16,7 @@
 #include "fabric/strangers.h"
 #include "fabric/tcp/tcp_fabric.h"
 #include "tests/fabric/raw_peer.h"
+#include "tests/fabric/tcp_connection.h"
 
 /// Unauthenticated peers cost others nothing, however many come.
 namespace nam::fabric {
@@ -23,7 +24,6 @@ namespace {
 
 using net::RawPeer;
 
-constexpr char kSecret[] = "correct horse battery staple";
 constexpr char kCrowdsHost[] = "127.0.0.2";
 constexpr int64_t kForEverUs = 600'000'000;
 constexpr int kHangMs = 60'000;  // only what hangs takes as long

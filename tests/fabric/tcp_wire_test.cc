@@ -11,10 +11,8 @@
 namespace nam::fabric::tcp {
 namespace {
 
-using namespace net;
-
 template <typename Frame>
-std::span<const std::byte, sizeof(Frame)> BytesOf(const Frame& frame) {
+std::span<const std::byte, sizeof(Frame)> FrameBytes(const Frame& frame) {
   return std::span<const std::byte, sizeof(Frame)>(reinterpret_cast<const std::byte*>(&frame), sizeof(Frame));
 }
 
@@ -62,15 +60,16 @@ TEST(TcpWire, DecodedRepliesAnswerTheirRequest) {
 
 TEST(TcpWire, HandshakeDecodersTakeAnything) {
   EXPECT_TRUE(rc::check("no bytes are read as an enum value that does not exist", [] {
-    if (const auto hello = DecodeClientHello(RandomFrame(ClientHello{}))) {
-      RC_ASSERT(hello->role == Role::kForward || hello->role == Role::kReverse);
-      RC_ASSERT(hello->magic == kHandshakeMagic);
+    if (const auto hello = net::DecodeClientHello(RandomFrame(net::ClientHello{}))) {
+      RC_ASSERT(hello->role == net::Role::kForward || hello->role == net::Role::kReverse);
+      RC_ASSERT(hello->magic == net::kHandshakeMagic);
     }
-    if (const auto challenge = DecodeServerChallenge(RandomFrame(ServerChallenge{}))) {
-      RC_ASSERT(challenge->status <= kLastHandshakeStatus);
+    if (const auto challenge = net::DecodeServerChallenge(RandomFrame(net::ServerChallenge{}))) {
+      RC_ASSERT(challenge->status <= net::kLastHandshakeStatus);
     }
-    if (const auto proof = DecodeServerProof(RandomFrame(ServerProof{}))) {
-      RC_ASSERT(proof->verdict.mode == ListenMode::kPassive || proof->verdict.mode == ListenMode::kPaired);
+    if (const auto proof = net::DecodeServerProof(RandomFrame(net::ServerProof{}))) {
+      RC_ASSERT(proof->verdict.mode == net::ListenMode::kPassive ||
+                proof->verdict.mode == net::ListenMode::kPaired);
     }
   }));
 }
@@ -79,27 +78,27 @@ TEST(TcpWire, GoodFramesDecode) {
   for (const Opcode opcode : {Opcode::kRead, Opcode::kWrite, Opcode::kWriteWithImmediate,
                               Opcode::kCompareAndSwap, Opcode::kFetchAdd, Opcode::kSend}) {
     const RequestHeader request{.opcode = opcode, .sequence = 9, .bytes = BytesMax(opcode)};
-    EXPECT_TRUE(DecodeRequest(BytesOf(request), 9)) << OpcodeName(opcode);
-    EXPECT_FALSE(DecodeRequest(BytesOf(request), 8)) << OpcodeName(opcode);
+    EXPECT_TRUE(DecodeRequest(FrameBytes(request), 9)) << OpcodeName(opcode);
+    EXPECT_FALSE(DecodeRequest(FrameBytes(request), 8)) << OpcodeName(opcode);
     const ReplyHeader reply{.opcode = opcode, .sequence = 9, .value = request.bytes};
-    EXPECT_TRUE(DecodeReply(BytesOf(reply), request)) << OpcodeName(opcode);
+    EXPECT_TRUE(DecodeReply(FrameBytes(reply), request)) << OpcodeName(opcode);
   }
 }
 
 TEST(TcpAuthentication, ProofsDependOnEverything) {
-  ClientHello hello;
-  ServerChallenge challenge;
-  const Mac mac = ProveClient("secret", hello, challenge);
-  EXPECT_TRUE(SameMac(mac, ProveClient("secret", hello, challenge)));
-  EXPECT_FALSE(SameMac(mac, ProveClient("Secret", hello, challenge)));
-  const Mac server = ProveServer("secret", hello, challenge, {});
-  EXPECT_FALSE(SameMac(mac, server));
-  EXPECT_FALSE(SameMac(server, ProveServer("secret", hello, challenge, {.token = 1})));
+  net::ClientHello hello;
+  net::ServerChallenge challenge;
+  const net::Mac mac = net::ProveClient("secret", hello, challenge);
+  EXPECT_TRUE(net::SameMac(mac, net::ProveClient("secret", hello, challenge)));
+  EXPECT_FALSE(net::SameMac(mac, net::ProveClient("Secret", hello, challenge)));
+  const net::Mac server = net::ProveServer("secret", hello, challenge, {});
+  EXPECT_FALSE(net::SameMac(mac, server));
+  EXPECT_FALSE(net::SameMac(server, net::ProveServer("secret", hello, challenge, {.token = 1})));
   challenge.nonce[31] ^= 1;
-  EXPECT_FALSE(SameMac(mac, ProveClient("secret", hello, challenge)));
+  EXPECT_FALSE(net::SameMac(mac, net::ProveClient("secret", hello, challenge)));
   challenge.nonce[31] ^= 1;
   hello.token = 1;
-  EXPECT_FALSE(SameMac(mac, ProveClient("secret", hello, challenge)));
+  EXPECT_FALSE(net::SameMac(mac, net::ProveClient("secret", hello, challenge)));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace nam::fabric::verbs {
 namespace {
 
 template <typename T>
-std::array<std::byte, sizeof(T)> BytesOf(const T& object) {
+auto BytesOf(const T& object) {
   std::array<std::byte, sizeof(T)> bytes;
   std::memcpy(bytes.data(), &object, sizeof(T));
   return bytes;

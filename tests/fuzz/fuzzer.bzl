@@ -13,11 +13,10 @@ def fuzzer(name, deps):
     cc_test(
         name = name + "_replay_test",
         size = "small",
-        srcs = ["replay_test.cc"],
         args = ["tests/fuzz/corpus/" + name],
         data = native.glob(["corpus/" + name + "/*"]),
         deps = [
             ":" + name + "_fuzzer",
-            "//third_party:gtest",
+            ":replay",
         ],
     )

@@ -65,6 +65,14 @@ BAD_FILE = re.compile(r"(^|_)(utils?|managers?|helpers?|common|misc)(_|\.|$)")
 PREFETCH = re.compile(r"\b(__builtin_prefetch|_mm_prefetch)\b")
 SQLSTATES = "types/sql_error.h"  # the table of those that have a name
 SQLSTATE = re.compile(r'"([0-9A-Z]{5})"')
+# What a file's anonymous namespaces declare, as clang-format writes it: nothing in a namespace is indented.
+DECLARED_TYPE = re.compile(r"^(?:template <.*> )?(?:class|struct|enum(?: class)?|union) (?:alignas\([^)]*\) )?(\w+)"
+                           r"|^using (\w+) =")
+DECLARED = re.compile(r"^[\w:<>,&*\s\[\]()\"]*?[\s&*>](?!const\b|sizeof\b)(\w+)(?:\[[^\]]*\])*\s*[(={;]")
+FURTHER = re.compile(r", (k[A-Z]\w*) =")
+NO_DECLARATION = re.compile(r"^(?:[ }/#]|$|TEST|TYPED_|RC_|INSTANTIATE_|template|namespace|using|extern|static_assert)")
+SUITE = re.compile(r"^(?:TEST|TEST_F|TEST_P|RC_GTEST_(?:FIXTURE_)?PROP)\((\w+),")
+COMPILED_ALONE = ("tests/fuzz/", "tests/fabric/provider_")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
 
@@ -105,6 +113,40 @@ def offences_in(path, lines, sqlstates):
             yield number, "%s: a name that says nothing" % name.group(2)
 
 
+def local_names(lines):
+    """(line, name) of what a source's anonymous namespaces declare, and of its test suites."""
+    anonymous, names = False, {}
+    for number, line in enumerate(lines, 1):
+        if line in ("namespace {", "}  // namespace"):
+            anonymous = line == "namespace {"
+        suite = SUITE.match(line)
+        if suite:
+            names.setdefault(suite.group(1), number)
+        if not anonymous:
+            continue
+        declared = DECLARED_TYPE.match(line) or (not NO_DECLARATION.match(line) and DECLARED.match(line))
+        if declared:
+            names.setdefault(next(filter(None, declared.groups())), number)
+            for further in FURTHER.findall(line) if line.startswith("const") else ():
+                names.setdefault(further, number)
+    return [(number, name) for name, number in names.items()]
+
+
+class FolderNames:
+    """The sources of a folder are compiled in groups (third_party/cc.bzl): a name is local to one of them."""
+
+    def __init__(self):
+        self.first = {}
+
+    def offences_in(self, path, lines):
+        if not path.endswith(".cc") or path.startswith(COMPILED_ALONE):
+            return
+        for number, name in local_names(lines):
+            first = self.first.setdefault((os.path.dirname(path), name), path)
+            if first != path:
+                yield number, "%s is local to %s, too: one name of the two says more" % (name, first)
+
+
 def include_offences(path, folder, included):
     if included.startswith(("infiniband/", "rdma/")) and not path.startswith(("fabric/verbs/", "tests/fabric/verbs/")):
         yield "only fabric/verbs includes <%s>" % included
@@ -132,12 +174,13 @@ def sources(root):
 
 
 def check(root):
-    count, offences, sqlstates = 0, [], named_sqlstates(root)
+    count, offences, sqlstates, names = 0, [], named_sqlstates(root), FolderNames()
     for path in sources(root):
         count += 1
         with open(os.path.join(root, path), encoding="utf-8") as source:
-            for number, rule in offences_in(path, source.read().splitlines(), sqlstates):
-                offences.append("%s:%d: %s" % (path, number, rule))
+            lines = source.read().splitlines()
+        for number, rule in [*offences_in(path, lines, sqlstates), *names.offences_in(path, lines)]:
+            offences.append("%s:%d: %s" % (path, number, rule))
     return count, offences
 
 
@@ -184,17 +227,30 @@ def self_test():
         "sql/l.cc": "// " + "TO" + "DO: more\n",
         "sql/r.cc": 'Fail("22P02");\n',
     }
-    for files, expected in ((clean, 0), (dirty, 1)):
-        for path, text in files.items():
-            with tempfile.TemporaryDirectory() as root:
-                for name, content in ((SQLSTATES, 'constexpr const char* kBadText = "22P02";\n'), (path, text)):
-                    os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
-                    with open(os.path.join(root, name), "w", encoding="utf-8") as source:
-                        source.write(content)
-                count, offences = check(root)
-                if count != 2 or len(offences) != expected:
-                    print("self test: %s: %s" % (path, offences))
-                    return 1
+    local = "namespace {\n%s\n}  // namespace\n"
+    pairs = [
+        (1, local % "constexpr int kRows = 1;", local % "const std::string kRows(3, 'x');"),
+        (1, local % "constexpr int kA = 1, kRows = 1;", local % "constexpr size_t kRows = 3;"),
+        (1, local % "struct Row {", local % "absl::StatusOr<int> Row(int a) {"),
+        (1, local % "bool Has(int a) { return a > 0; }", local % "bool Has(const std::string& a,"),
+        (1, local % "using Key = int;", local % "template <typename T> class Key {"),
+        (1, "TEST(RowTest, A) {\n", "TEST_F(RowTest, B) {\n"),
+        (0, local % "struct Row {\n  int key;\n  int Key() const;", local % "int Name();\n// Row(a) {"),
+        (0, local % "int Row();", "int Row(int a) { return a; }\n"),
+    ]
+    cases = [({path: text}, expected) for files, expected in ((clean, 0), (dirty, 1)) for path, text in files.items()]
+    cases += [({"sql/s.cc": one, "sql/t.cc": other}, expected) for expected, one, other in pairs]
+    cases.append(({"sql/s.cc": pairs[0][1], "plan/s.cc": pairs[0][1], "sql/t.h": pairs[0][1]}, 0))
+    for files, expected in cases:
+        with tempfile.TemporaryDirectory() as root:
+            for name, content in {SQLSTATES: 'constexpr const char* kBadText = "22P02";\n', **files}.items():
+                os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+                with open(os.path.join(root, name), "w", encoding="utf-8") as source:
+                    source.write(content)
+            count, offences = check(root)
+            if count != 1 + len(files) or len(offences) != expected:
+                print("self test: %s: %s" % (files, offences))
+                return 1
     return 0
 
 

@@ -15,14 +15,12 @@
 #include "memserver/start_over_fabric.h"
 #include "tests/catalog/fake_fabric.h"
 #include "tests/catalog/temp_folder.h"
+#include "tests/memserver/server_fixture.h"
 
 namespace nam::memserver {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr char kSecret[] = "correct horse battery staple";
-constexpr uint64_t kMiB = 1 << 20;
 
 /// A catalog, and memory servers with data directories that start again, in one process.
 class AdoptionTest : public testing::Test {

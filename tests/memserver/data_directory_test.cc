@@ -21,12 +21,13 @@
 #include "base/exhausted.h"
 #include "tests/catalog/fake_fabric.h"
 #include "tests/catalog/temp_folder.h"
+#include "tests/memserver/server_fixture.h"
 
 namespace {
 
-/// Disk calls in order. The functions replace the system's.
-std::vector<std::string> disk_calls;
-int failing_fsync = 0;  // counted down by each call; the one that reaches 0 fails
+// The functions replace the system's, for all tests of the program; but only the thread of a test here asks.
+thread_local std::vector<std::string>* disk_calls = nullptr;  // those of the thread in order
+thread_local int failing_fsync = 0;  // counted down by each call; the one that reaches 0 fails
 
 bool IsDirectory(int fd) {
   struct stat info;
@@ -36,7 +37,8 @@ bool IsDirectory(int fd) {
 }  // namespace
 
 extern "C" int fsync(int fd) {
-  disk_calls.push_back(IsDirectory(fd) ? "fsync of a directory" : "fsync of a file");
+  if (disk_calls != nullptr)
+    disk_calls->push_back(IsDirectory(fd) ? "fsync of a directory" : "fsync of a file");
   if (failing_fsync > 0 && --failing_fsync == 0) {
     errno = EIO;
     return -1;
@@ -45,7 +47,7 @@ extern "C" int fsync(int fd) {
 }
 
 extern "C" int renameat(int from_directory, const char* from, int to_directory, const char* to) noexcept {
-  disk_calls.push_back("rename");
+  if (disk_calls != nullptr) disk_calls->push_back("rename");
   return static_cast<int>(syscall(SYS_renameat2, from_directory, from, to_directory, to, 0));
 }
 
@@ -57,10 +59,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kStore = 77;
 constexpr uint32_t kStorage = 6;
-constexpr MemberId kMember(3);
+constexpr MemberId kOpener(3);
 const auto kNotUsed = [] { return false; };
 
 /// A memory server's pool and directory; Restart makes a new pool of the same size on the same directory.
@@ -86,7 +87,7 @@ class DataDirectoryTest : public testing::Test {
   }
   /// Memory of the allocation, with position-dependent bytes.
   std::vector<Extent> Fill(uint64_t allocation, uint64_t bytes) {
-    auto extents = pool_->Allocate(AllocationId(allocation), bytes, kMember);
+    auto extents = pool_->Allocate(AllocationId(allocation), bytes, kOpener);
     EXPECT_TRUE(extents.ok()) << extents.status();
     for (const Extent& extent : *extents) {
       std::byte* const data = pool_->FindToFill(extent.offset, extent.bytes);
@@ -156,7 +157,7 @@ TEST_F(DataDirectoryTest, WhatWasSealedLiesWhereItLay) {
   EXPECT_TRUE(IsFilled(18, other));
   EXPECT_EQ(directory_->storage(), kStorage);
   // No other extent overlaps it, and free memory there is zero.
-  const auto rest = pool_->Allocate(AllocationId(20), 10 * kMiB, kMember);
+  const auto rest = pool_->Allocate(AllocationId(20), 10 * kMiB, kOpener);
   ASSERT_TRUE(rest.ok());
   EXPECT_TRUE(IsFilled(17, one));
   EXPECT_TRUE(IsFilled(18, other));
@@ -168,9 +169,12 @@ TEST_F(DataDirectoryTest, WhatWasSealedLiesWhereItLay) {
 
 TEST_F(DataDirectoryTest, ItIsDurableBeforeItIsDone) {
   Fill(17, 2 * kMiB);
-  disk_calls.clear();
-  ASSERT_TRUE(Seal(17).ok());
-  EXPECT_THAT(disk_calls, ElementsAre("fsync of a file", "rename", "fsync of a directory"));
+  std::vector<std::string> calls;
+  disk_calls = &calls;
+  const absl::Status sealed = Seal(17);
+  disk_calls = nullptr;
+  ASSERT_TRUE(sealed.ok());
+  EXPECT_THAT(calls, ElementsAre("fsync of a file", "rename", "fsync of a directory"));
 }
 
 TEST_F(DataDirectoryTest, WhatDidNotReachTheDiskIsNotDone) {
@@ -187,10 +191,10 @@ TEST_F(DataDirectoryTest, WhatDidNotReachTheDiskIsNotDone) {
 TEST_F(DataDirectoryTest, ASealedAllocationGetsNoMoreMemory) {
   Fill(17, 4'096);
   ASSERT_TRUE(Seal(17).ok());
-  EXPECT_TRUE(absl::IsFailedPrecondition(pool_->Allocate(AllocationId(17), 4'096, kMember).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(pool_->Allocate(AllocationId(17), 4'096, kOpener).status()));
   ASSERT_TRUE(Seal(17).ok());  // asked again because the answer was lost
   Restart();
-  EXPECT_TRUE(absl::IsFailedPrecondition(pool_->Allocate(AllocationId(17), 4'096, kMember).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(pool_->Allocate(AllocationId(17), 4'096, kOpener).status()));
 }
 
 TEST_F(DataDirectoryTest, OnlyWhatIsHeldIsSealed) {
@@ -317,7 +321,7 @@ TEST_F(DataDirectoryTest, OfTwoFilesWithTheSameMemoryTheNewerCounts) {
   std::filesystem::copy(File(17), folder_.File("kept"));
   directory_->Remove(AllocationId(17));
   pool_->Release(AllocationId(17));
-  pool_->Close(AllocationId(17), 0, kMember);
+  pool_->Close(AllocationId(17), 0, kOpener);
   const std::vector<Extent> newer = Fill(18, 2 * kMiB);
   ASSERT_TRUE(Seal(18).ok());
   std::filesystem::copy(folder_.File("kept"), File(17));  // as if its end had not reached the disk

@@ -12,7 +12,7 @@
 namespace nam::memserver {
 namespace {
 
-constexpr uint64_t kRegionBytes = 64 << 10;
+constexpr uint64_t kPoolRegionBytes = 64 << 10;
 
 template <typename T>
 T Take(absl::StatusOr<T> result) {
@@ -49,7 +49,8 @@ class MemoryPoolFabricTest : public testing::TestWithParam<fabric::Kind> {
 
   std::unique_ptr<fabric::Fabric> server_ = Open(), client_ = Open();
   std::unique_ptr<MemoryPool> pool_ = Take(MemoryPool::Create(
-      *server_, {.memory_bytes = 4 * kRegionBytes, .region_bytes = kRegionBytes, .huge_pages = false}));
+      *server_,
+      {.memory_bytes = 4 * kPoolRegionBytes, .region_bytes = kPoolRegionBytes, .huge_pages = false}));
   std::unique_ptr<fabric::Listener> listener_ =
       Take(server_->Listen({.address = fabric::AnyAddress(GetParam(), "127.0.0.1")}));
   std::unique_ptr<fabric::MemoryRegion> local_ =
@@ -60,7 +61,7 @@ class MemoryPoolFabricTest : public testing::TestWithParam<fabric::Kind> {
 TEST_P(MemoryPoolFabricTest, ARegionsKeyIsGoodForAllOfIt) {
   constexpr auto kOk = fabric::CompletionStatus::kOk;
   constexpr MemberId kMember(1);
-  const auto extents = Take(pool_->Allocate(AllocationId(1), kRegionBytes, kMember));
+  const auto extents = Take(pool_->Allocate(AllocationId(1), kPoolRegionBytes, kMember));
   ASSERT_FALSE(extents.empty());
   const fabric::RemoteAddress at = At(extents[0].offset + 8);
   std::fill_n(local_->data(), 8, std::byte{7});
@@ -70,7 +71,7 @@ TEST_P(MemoryPoolFabricTest, ARegionsKeyIsGoodForAllOfIt) {
   EXPECT_EQ(local_->data()[0], std::byte{7});
   pool_->Close(AllocationId(1), /*attempt=*/0, kMember);
   EXPECT_EQ(pool_->Release(AllocationId(1)).leaving_bytes, 0u);
-  const auto next = Take(pool_->Allocate(AllocationId(2), kRegionBytes, kMember));
+  const auto next = Take(pool_->Allocate(AllocationId(2), kPoolRegionBytes, kMember));
   ASSERT_EQ(next, extents) << "the same memory";
   EXPECT_EQ(Run(fabric::Opcode::kRead, at), kOk) << "regions stay";
   EXPECT_EQ(local_->data()[0], std::byte{0});

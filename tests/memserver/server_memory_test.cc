@@ -14,7 +14,9 @@
 namespace nam::memserver {
 namespace {
 
-TEST_F(MemoryServerTest, TellsOfItsScratchMemory) {
+using ServerMemoryTest = MemoryServerTest;
+
+TEST_F(ServerMemoryTest, TellsOfItsScratchMemory) {
   const auto memory = StartMemory({.scratch_bytes = 2 * kMiB});
   const auto attachment = Attach();
   const auto load = attachment->catalog().BeginLoad(attachment->member(), "date", false);
@@ -31,7 +33,7 @@ TEST_F(MemoryServerTest, TellsOfItsScratchMemory) {
   EXPECT_EQ(memory->scratch_used_bytes(), kMiB / 2);
 }
 
-TEST_F(MemoryServerTest, MemoryIsFreedOnlyWhenItsAllocationIsOver) {
+TEST_F(ServerMemoryTest, MemoryIsFreedOnlyWhenItsAllocationIsOver) {
   const auto memory = StartMemory();
   const auto attachment = Attach();
   catalog::Client& catalog = attachment->catalog();
@@ -54,7 +56,7 @@ TEST_F(MemoryServerTest, MemoryIsFreedOnlyWhenItsAllocationIsOver) {
   EXPECT_TRUE(BecomesFree(*attachment, memory->id()));  // on the catalog's word at a renewal
 }
 
-TEST_F(MemoryServerTest, ALoaderThatDiesGivesItsMemoryBack) {
+TEST_F(ServerMemoryTest, ALoaderThatDiesGivesItsMemoryBack) {
   const auto memory = StartMemory();
   auto attachment = Attach();
   const auto load = attachment->catalog().BeginLoad(attachment->member(), "date", false);
@@ -64,7 +66,7 @@ TEST_F(MemoryServerTest, ALoaderThatDiesGivesItsMemoryBack) {
 }
 
 // An attempt that has not heard that its query is over.
-TEST_F(MemoryServerTest, ScratchMemoryThatIsAskedForTooLateIsReaped) {
+TEST_F(ServerMemoryTest, ScratchMemoryThatIsAskedForTooLateIsReaped) {
   MemoryServerOptions options;
   options.scratch_bytes = 2 * kMiB;
   const auto memory = StartMemory(options);
@@ -93,7 +95,7 @@ TEST_F(MemoryServerTest, ScratchMemoryThatIsAskedForTooLateIsReaped) {
 }
 
 // Its client considers its server lost, and others take over its work.
-TEST_F(MemoryServerTest, ScratchMemoryOfAnAttemptComesBackBeforeTheAllocationIsOver) {
+TEST_F(ServerMemoryTest, ScratchMemoryOfAnAttemptComesBackBeforeTheAllocationIsOver) {
   MemoryServerOptions options;
   options.scratch_bytes = 2 * kMiB;
   const auto memory = StartMemory(options);
@@ -120,7 +122,7 @@ TEST_F(MemoryServerTest, ScratchMemoryOfAnAttemptComesBackBeforeTheAllocationIsO
   EXPECT_EQ(memory->used_bytes(), 2 * kMiB);
 }
 
-TEST_F(MemoryServerTest, MemoryThatADeadMemberHadOpenIsFreeOnceItIsFenced) {
+TEST_F(ServerMemoryTest, MemoryThatADeadMemberHadOpenIsFreeOnceItIsFenced) {
   const auto memory = StartMemory();
   auto attachment = Attach(), dead = Attach();
   catalog::Client& catalog = attachment->catalog();
@@ -139,7 +141,7 @@ TEST_F(MemoryServerTest, MemoryThatADeadMemberHadOpenIsFreeOnceItIsFenced) {
   EXPECT_EQ(attachment->MemoryUsage(memory->id(), true)->used_bytes(), 0u);
 }
 
-TEST_F(MemoryServerTest, AFullServerWaitsForWhatIsLeaving) {
+TEST_F(ServerMemoryTest, AFullServerWaitsForWhatIsLeaving) {
   const auto memory = StartMemory();
   const auto attachment = Attach(), other = Attach();
   catalog::Client& catalog = attachment->catalog();
@@ -153,7 +155,7 @@ TEST_F(MemoryServerTest, AFullServerWaitsForWhatIsLeaving) {
   }
 }
 
-TEST_F(MemoryServerTest, ARequestUnderWayKeepsMemoryFromOthers) {
+TEST_F(ServerMemoryTest, ARequestUnderWayKeepsMemoryFromOthers) {
   const auto memory = StartMemory();
   const auto attachment = Attach(), other = Attach();
   catalog::Client& catalog = attachment->catalog();
@@ -172,7 +174,7 @@ TEST_F(MemoryServerTest, ARequestUnderWayKeepsMemoryFromOthers) {
 }
 
 // The server gets to the request when the client has given up, has closed the memory and has forgotten it.
-TEST_F(MemoryServerTest, ARequestThatItsClientGaveUpOnOpensNothing) {
+TEST_F(ServerMemoryTest, ARequestThatItsClientGaveUpOnOpensNothing) {
   MemoryServerOptions options;
   options.scratch_bytes = 2 * kMiB;
   const auto memory = StartMemory(options);

@@ -56,8 +56,8 @@ TEST(LargestDifferencing, IsEvenUnderSkew) {
 }
 
 /// f is split by x and y into 4 × 4; a and b by their keys into 4.
-struct Star {
-  Star() {
+struct PartitionedStar {
+  PartitionedStar() {
     f = Table("f", {"x", "y"}, {{"x", 4}, {"y", 4}}, 16);
     a = Table("a", {"k"}, {{"k", 4}}, 4);
     b = Table("b", {"k"}, {{"k", 2}}, 2);
@@ -98,14 +98,14 @@ struct Star {
 };
 
 /// The build side's partitions that a server with these of the driving table needs.
-std::vector<uint32_t> Needed(const Star& star, const Plan::Join& join,
+std::vector<uint32_t> Needed(const PartitionedStar& star, const Plan::Join& join,
                              const std::vector<uint32_t>& partitions) {
   return partitioner::NeededPartitions(*star.f, *star.tables[static_cast<size_t>(join.table)],
                                        MatchingKey(star.plan, join, star.tables), partitions);
 }
 
 TEST(Assignment, MatchesPartitionsWithTheSameFunctionOnly) {
-  Star star;
+  PartitionedStar star;
   EXPECT_EQ(MatchingKey(star.plan, star.plan.joins[0], star.tables), std::optional<int>(0));
   EXPECT_EQ(MatchingKey(star.plan, star.plan.joins[1], star.tables), std::nullopt) << "2 parts against 4";
   star.a->mutable_partitioning(0)->set_function(proto::XXH3);
@@ -119,7 +119,7 @@ TEST(Assignment, MatchesPartitionsWithTheSameFunctionOnly) {
 }
 
 TEST(Assignment, CoversEveryPartitionOnceAndCountsReplication) {
-  Star star;
+  PartitionedStar star;
   star.f->mutable_partitions(0)->set_rows(0);
   for (int servers : {1, 2, 3, 4, 7, 20}) {
     const Assignment assignment = Assign(star.plan, star.tables, servers);
@@ -137,8 +137,8 @@ TEST(Assignment, CoversEveryPartitionOnceAndCountsReplication) {
 }
 
 /// The star with this many rows in f's partitions, in blocks of ten.
-Star StarOf(const std::vector<uint64_t>& rows) {
-  Star star;
+PartitionedStar StarOf(const std::vector<uint64_t>& rows) {
+  PartitionedStar star;
   star.f->clear_partitions();
   for (const uint64_t n : rows) {
     proto::Chain& chain = *star.f->add_partitions();
@@ -150,7 +150,7 @@ Star StarOf(const std::vector<uint64_t>& rows) {
 }
 
 /// Every block once, and the shares' numbers are those of their pieces.
-void ExpectWhole(const Star& star, const Assignment& assignment) {
+void ExpectWhole(const PartitionedStar& star, const Assignment& assignment) {
   std::map<std::pair<uint32_t, uint32_t>, int> seen;
   uint64_t all = 0, expected = 0;
   for (const auto& share : assignment.servers) {
@@ -173,7 +173,7 @@ void ExpectWhole(const Star& star, const Assignment& assignment) {
 }
 
 /// The least possible maximum of a server's rows, over all ways to assign the blocks.
-uint64_t OptimumOfBlocks(const Star& star, int servers) {
+uint64_t OptimumOfBlocks(const PartitionedStar& star, int servers) {
   std::vector<Piece> blocks;
   for (int p = 0; p < star.f->partitions_size(); ++p) {
     for (uint32_t b = 0; b < star.f->partitions(p).blocks(); ++b)
@@ -212,7 +212,7 @@ TEST(Assignment, IsCloseToTheOptimumOfBlocksOnSmallCases) {
       rows[*rc::gen::inRange<size_t>(0, 16)] = static_cast<uint64_t>(blocks * 10 - *rc::gen::inRange(0, 10));
       blocks_left -= blocks;
     }
-    Star star = StarOf(rows);
+    PartitionedStar star = StarOf(rows);
     const int servers = *rc::gen::inRange(1, 4);
     const uint64_t build_rows = *rc::gen::element<uint64_t>(0, 1, 10, 100);
     for (proto::Table* build : {star.a.get(), star.b.get()}) {
@@ -234,7 +234,7 @@ TEST(Assignment, IsWithinFivePercentOfFairUnderSkew) {
     std::vector<uint64_t> rows;
     for (int i = 1; i <= 16; ++i) rows.push_back(static_cast<uint64_t>(1e6 / std::pow(i, zipf)));
     const uint64_t all = std::accumulate(rows.begin(), rows.end(), uint64_t{0});
-    Star star = StarOf(rows);
+    PartitionedStar star = StarOf(rows);
     for (const int servers : {2, 3, 4, 7, 16, 64}) {
       const Assignment assignment = Assign(star.plan, star.tables, servers);
       ExpectWhole(star, assignment);
@@ -250,7 +250,7 @@ TEST(Assignment, ALargePartitionIsCutOnlyIfThatPaysForReplication) {
   std::vector<uint64_t> rows(16);
   rows[5] = 10'000;
   for (const uint64_t build_rows : {uint64_t{10}, uint64_t{10'000'000}}) {
-    Star star = StarOf(rows);
+    PartitionedStar star = StarOf(rows);
     for (proto::Chain& chain : *star.a->mutable_partitions()) chain.set_rows(build_rows);
     const Assignment assignment = Assign(star.plan, star.tables, 4);
     ExpectWhole(star, assignment);
@@ -261,7 +261,7 @@ TEST(Assignment, ALargePartitionIsCutOnlyIfThatPaysForReplication) {
 }
 
 TEST(Assignment, EvenPartitionsStayWhole) {
-  Star star = StarOf(std::vector<uint64_t>(16, 4'000));
+  PartitionedStar star = StarOf(std::vector<uint64_t>(16, 4'000));
   for (const int servers : {1, 2, 4, 8, 16}) {
     for (const auto& share : Assign(star.plan, star.tables, servers).servers) {
       for (const Piece& piece : share.pieces) EXPECT_EQ(piece.blocks, 400u);
@@ -272,7 +272,7 @@ TEST(Assignment, EvenPartitionsStayWhole) {
 TEST(Assignment, ThreadsGetPiecesOfAPartitionThatIsLargeForThem) {
   std::vector<uint64_t> rows(16);
   rows[3] = 64 * 32'800;
-  Star star = StarOf(rows);
+  PartitionedStar star = StarOf(rows);
   for (const int threads : {1, 4}) {
     const Assignment assignment = Assign(star.plan, star.tables, 1, threads);
     ExpectWhole(star, assignment);
@@ -285,14 +285,14 @@ TEST(Assignment, ThreadsGetPiecesOfAPartitionThatIsLargeForThem) {
 }
 
 TEST(Assignment, RunsSpareReplicationWhenPartitionsAreEqual) {
-  Star star;
+  PartitionedStar star;
   const Assignment assignment = Assign(star.plan, star.tables, 2);
   for (const auto& share : assignment.servers) EXPECT_EQ(share.build_bytes, (2 * 100 + 200) * 4u);
 }
 
 TEST(Assignment, RunsGoByTheKeyOfTheLargestBuildSide) {
-  Star star;
-  star.b = Star::Table("b", {"k"}, {{"k", 4}}, 4);
+  PartitionedStar star;
+  star.b = PartitionedStar::Table("b", {"k"}, {{"k", 4}}, 4);
   for (int p = 0; p < 4; ++p) star.b->mutable_partitions(p)->set_rows(1000);
   star.a->set_rows(400);
   star.b->set_rows(4000);

@@ -44,7 +44,7 @@ class UniqueTables final : public sql::TableSource {
   sql::FakeTables fake_;
 };
 
-plan::logical::Query Bound(const std::string& text) {
+plan::logical::Query BoundToUniqueTables(const std::string& text) {
   UniqueTables tables;
   absl::StatusOr<plan::logical::Query> query = sql::BindLogical(text, tables);
   EXPECT_TRUE(query.ok()) << text << "\n" << query.status();
@@ -62,7 +62,7 @@ size_t CountScans(const plan::logical::Node& node) {
 
 /// The scans that the rule has added.
 size_t Added(const std::string& text) {
-  plan::logical::Query query = Bound(text);
+  plan::logical::Query query = BoundToUniqueTables(text);
   const size_t before = CountScans(*query.root);
   FilterLookups(query);
   EXPECT_EQ(CheckTree(query, true), absl::OkStatus()) << ToString(*query.root);
@@ -145,7 +145,7 @@ TEST(FilterLookupsTest, OthersStayWhole) {
   for (const std::string& text : kLeft) EXPECT_EQ(Added(text), 0u) << text;
 }
 
-Value AnyValue(const proto::Column& column, std::mt19937_64& random) {
+Value ValueOfUniqueTable(const proto::Column& column, std::mt19937_64& random) {
   const Type type = ColumnTypeOf(column.type());
   if (column.nullable() && random() % 4 == 0) return Value::Null(type);
   Value value{type, false, static_cast<int64_t>(random() % 6), {}};
@@ -155,7 +155,7 @@ Value AnyValue(const proto::Column& column, std::mt19937_64& random) {
   return value;
 }
 
-TableRows AnyRows(std::mt19937_64& random) {
+TableRows RowsOfUniqueTables(std::mt19937_64& random) {
   UniqueTables tables;
   TableRows contents{{"r", {}}};
   for (const std::string name : {"t", "u"}) {
@@ -163,7 +163,7 @@ TableRows AnyRows(std::mt19937_64& random) {
     Rows& rows = contents[name];
     for (size_t i = 0, count = random() % 12; i < count; ++i) {
       Row row;
-      for (const proto::Column& column : table->columns()) row.push_back(AnyValue(column, random));
+      for (const proto::Column& column : table->columns()) row.push_back(ValueOfUniqueTable(column, random));
       row[0].number = static_cast<int64_t>(i);
       rows.push_back(std::move(row));
     }
@@ -179,11 +179,11 @@ TEST(FilterLookupsTest, TheRowsStay) {
   size_t with_rows = 0;
   for (const std::vector<std::string>* texts : {&kFiltered, &kLeft}) {
     for (const std::string& text : *texts) {
-      const plan::logical::Query before = Bound(text);
-      plan::logical::Query after = Bound(text);
+      const plan::logical::Query before = BoundToUniqueTables(text);
+      plan::logical::Query after = BoundToUniqueTables(text);
       FilterLookups(after);
       for (int i = 0; i < 100; ++i) {
-        const TableRows contents = AnyRows(random);
+        const TableRows contents = RowsOfUniqueTables(random);
         absl::StatusOr<Rows> expected = plan::logical::testing::Run(before, contents);
         absl::StatusOr<Rows> rows = plan::logical::testing::Run(after, contents);
         ASSERT_EQ(rows.status(), expected.status()) << text;

@@ -19,9 +19,9 @@ namespace {
 
 using nam::testing::InProcessCluster;
 
-class Tables final : public sql::TableSource {
+class CatalogTables final : public sql::TableSource {
  public:
-  explicit Tables(catalog::Client& catalog) : catalog_(catalog) {}
+  explicit CatalogTables(catalog::Client& catalog) : catalog_(catalog) {}
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
     return catalog_.GetTable(name);
   }
@@ -58,7 +58,7 @@ std::string Show(const Plan& plan) {
   return text;
 }
 
-std::string PlanOf(const std::string& text, sql::TableSource& tables) {
+std::string StarText(const std::string& text, sql::TableSource& tables) {
   auto tree = sql::BindLogical(text, tables);
   EXPECT_TRUE(tree.ok()) << tree.status();
   if (!tree.ok()) return "";
@@ -88,11 +88,11 @@ TEST(GoldenPlans, OfSsbsQueriesAtATenth) {
   InProcessCluster cluster({.memory_servers = 1, .compute_servers = 0});
   LoadSsb(cluster.attachment());
   if (HasFatalFailure()) return;
-  Tables tables(cluster.attachment().catalog());
+  CatalogTables tables(cluster.attachment().catalog());
   for (const ssb::Query& query : ssb::Queries()) {
-    const std::string plan = PlanOf(std::string(query.sql), tables);
+    const std::string plan = StarText(std::string(query.sql), tables);
     EXPECT_EQ(plan, golden.at(std::string(query.id))) << query.id;
-    EXPECT_EQ(plan, PlanOf(std::string(query.sql), tables)) << query.id << ", again";
+    EXPECT_EQ(plan, StarText(std::string(query.sql), tables)) << query.id << ", again";
   }
 }
 

@@ -72,7 +72,7 @@ JoinWork LargeToLarge() {
 }
 
 /// A dimension beside a fact table.
-JoinWork Star() {
+JoinWork FactWithDimension() {
   return {.build = {.rows = 30'000, .source_ps = 30'000 * 500},
           .probe = {.rows = 60 * kMillion, .source_ps = 60 * kMillion * 500}};
 }
@@ -80,7 +80,7 @@ JoinWork Star() {
 constexpr JoinParts kParts{.rrj = 512, .rdma_ghj = 8};
 
 TEST(JoinCost, AllArePositiveAndAutoIsNone) {
-  for (const JoinWork& work : {LargeToLarge(), Star(), JoinWork()}) {
+  for (const JoinWork& work : {LargeToLarge(), FactWithDimension(), JoinWork()}) {
     const JoinCosts costs = CostsOf(work, kParts, {});
     for (const JoinAlgorithm algorithm : kAlgorithms) {
       EXPECT_GT(CostOf(algorithm, costs), 0) << plan::NameOf(algorithm);
@@ -139,7 +139,7 @@ TEST(JoinCost, SmallBuildSidesArePipelined) {
     for (const double threads : {1.0, 2.0, 16.0}) {
       for (const bool overlapped : {false, true}) {
         const ClusterShape cluster{.servers = servers, .threads = threads, .overlapped = overlapped};
-        EXPECT_EQ(CheapestOf(CostsOf(Star(), kParts, cluster)), JoinAlgorithm::kPipelined);
+        EXPECT_EQ(CheapestOf(CostsOf(FactWithDimension(), kParts, cluster)), JoinAlgorithm::kPipelined);
         EXPECT_EQ(
             CheapestOf(CostsOf(JoinWork{.build = {.rows = 1000}, .probe = {.rows = 1000}}, kParts, cluster)),
             JoinAlgorithm::kPipelined);

@@ -12,7 +12,7 @@ namespace nam::optimizer {
 namespace {
 
 /// Tables of integers with made-up statistics.
-class Statistics final : public sql::TableSource {
+class IntegerTables final : public sql::TableSource {
  public:
   struct Column {
     std::string name;
@@ -50,7 +50,7 @@ class Statistics final : public sql::TableSource {
   std::map<std::string, std::shared_ptr<const proto::Table>> tables_;
 };
 
-struct Planned {
+struct PlannedStar {
   Plan plan;
   TableRefs tables;
 
@@ -63,18 +63,18 @@ struct Planned {
   double Selectivity(size_t table) const { return plan.tables[table].selectivity; }
 };
 
-Planned PlanOf(Statistics& statistics, const std::string& text) {
+PlannedStar PlanStar(IntegerTables& statistics, const std::string& text) {
   auto tree = sql::BindLogical(text, statistics);
   EXPECT_TRUE(tree.ok()) << tree.status();
   auto lowered = PlanQuery(*std::move(tree));
   EXPECT_TRUE(lowered.ok()) << lowered.status();
   ServerStage& stage = lowered->lowered.stages.at(0);
-  Planned planned{.plan = std::move(stage.star), .tables = std::move(stage.tables)};
+  PlannedStar planned{.plan = std::move(stage.star), .tables = std::move(stage.tables)};
   return planned;
 }
 
-Statistics Star() {
-  Statistics statistics;
+IntegerTables StarTables() {
+  IntegerTables statistics;
   statistics.Add("f", 1'000'000, {{"a", 100, 0, 99}, {"b", 1000, 0, 999}, {"c", 10, 0, 9}});
   statistics.Add("a", 100, {{"ak", 100, 0, 99}, {"ax", 4, 1, 4}});
   statistics.Add("b", 1000, {{"bk", 1000, 0, 999}, {"bx", 50, 1, 50}});
@@ -83,10 +83,10 @@ Statistics Star() {
 }
 
 TEST(Selectivity, RangesOfOneColumnAreIntersected) {
-  Statistics statistics;
+  IntegerTables statistics;
   statistics.Add("t", 1000, {{"x", 100, 1, 100}, {"y", 10, 0, 9, /*nulls=*/500}});
   const auto share = [&](const std::string& where) {
-    return PlanOf(statistics, "select count(*) from t where " + where).Selectivity(0);
+    return PlanStar(statistics, "select count(*) from t where " + where).Selectivity(0);
   };
   EXPECT_NEAR(share("x between 26 and 35"), 0.1, 1e-9);
   EXPECT_NEAR(share("x >= 26 and 35 >= x and x > 10"), 0.1, 1e-9);
@@ -103,46 +103,47 @@ TEST(Selectivity, RangesOfOneColumnAreIntersected) {
 }
 
 TEST(JoinOrder, WhatDropsMostIsProbedFirst) {
-  Statistics statistics = Star();
+  IntegerTables statistics = StarTables();
   const std::string joins = "select count(*) from f, a, b, c where a = ak and b = bk and c = ck";
-  EXPECT_EQ(PlanOf(statistics, joins + " and ax = 1 and bx = 1").Order(), "f b a c");
-  EXPECT_EQ(PlanOf(statistics, joins + " and ax = 1 and cx = 1").Order(), "f a c b");
-  EXPECT_EQ(PlanOf(statistics, joins).Order(), "f a b c") << "equal: as in FROM";
-  EXPECT_EQ(PlanOf(statistics, "select count(*) from c, b, f, a where a = ak and b = bk and c = ck").Order(),
-            "f c b a");
+  EXPECT_EQ(PlanStar(statistics, joins + " and ax = 1 and bx = 1").Order(), "f b a c");
+  EXPECT_EQ(PlanStar(statistics, joins + " and ax = 1 and cx = 1").Order(), "f a c b");
+  EXPECT_EQ(PlanStar(statistics, joins).Order(), "f a b c") << "equal: as in FROM";
+  EXPECT_EQ(
+      PlanStar(statistics, "select count(*) from c, b, f, a where a = ak and b = bk and c = ck").Order(),
+      "f c b a");
 }
 
 TEST(JoinOrder, LooksBehindAJoinThatDropsNothing) {
   // Probing d, which doubles rows, opens the way to e, which leaves one in a thousand. One step at a time, a
   // (one half) would come first.
-  Statistics statistics;
+  IntegerTables statistics;
   statistics.Add("f", 1'000'000, {{"d_id", 1000, 0, 999}, {"a_id", 100, 0, 99}});
   statistics.Add("a", 100, {{"ak", 100, 0, 99}, {"ax", 2, 0, 1}});
   statistics.Add("d", 2000, {{"dk", 1000, 0, 999}, {"e_id", 1000, 0, 999}});
   statistics.Add("e", 1000, {{"ek", 1000, 0, 999}, {"ex", 10'000, 0, 9999}});
-  EXPECT_EQ(PlanOf(statistics,
-                   "select count(*) from f, a, d, e where a_id = ak and d_id = dk and e_id = ek and ax = 1")
+  EXPECT_EQ(PlanStar(statistics,
+                     "select count(*) from f, a, d, e where a_id = ak and d_id = dk and e_id = ek and ax = 1")
                 .Order(),
             "f a d e");
-  EXPECT_EQ(PlanOf(statistics,
-                   "select count(*) from f, a, d, e where a_id = ak and d_id = dk and e_id = ek and ax < 2 "
-                   "and ex = 5")
+  EXPECT_EQ(PlanStar(statistics,
+                     "select count(*) from f, a, d, e where a_id = ak and d_id = dk and e_id = ek and ax < 2 "
+                     "and ex = 5")
                 .Order(),
             "f d e a");
 }
 
 TEST(JoinOrder, ALargerTableIsBuiltIfLittleOfItIsLeft) {
-  Statistics statistics;
+  IntegerTables statistics;
   statistics.Add("large", 1'200'000, {{"lk", 1'000'000, 0, 999'999}, {"lx", 1000, 0, 999}});
   statistics.Add("other", 1'000'000, {{"ok", 1'000'000, 0, 999'999}});
   const std::string join = "select count(*) from large, other where lk = ok";
-  EXPECT_EQ(PlanOf(statistics, join).Order(), "large other");
-  EXPECT_EQ(PlanOf(statistics, join + " and lx = 1").Order(), "other large");
+  EXPECT_EQ(PlanStar(statistics, join).Order(), "large other");
+  EXPECT_EQ(PlanStar(statistics, join + " and lx = 1").Order(), "other large");
 }
 
 TEST(JoinOrder, ManyTablesAreOrderedStepByStep) {
-  Statistics statistics;
-  std::vector<Statistics::Column> keys;
+  IntegerTables statistics;
+  std::vector<IntegerTables::Column> keys;
   std::string from = "f", where = "1 = 1", expected = "f";
   for (int i = 0; i < 12; ++i) {
     const std::string n = std::to_string(i);
@@ -152,23 +153,23 @@ TEST(JoinOrder, ManyTablesAreOrderedStepByStep) {
     where += " and k" + n + " = k" + n + "_";
   }
   statistics.Add("f", 1'000'000, keys);
-  EXPECT_EQ(PlanOf(statistics, "select count(*) from " + from + " where " + where + " and x7 = 1").Order(),
+  EXPECT_EQ(PlanStar(statistics, "select count(*) from " + from + " where " + where + " and x7 = 1").Order(),
             "f d7 d0 d1 d2 d3 d4 d5 d6 d8 d9 d10 d11");
 }
 
 /// Each of `servers` has its part of the streamed table; build sides go to all of them.
-std::vector<Assignment::Share> Shares(const Planned& planned, int servers) {
+std::vector<Assignment::Share> Shares(const PlannedStar& planned, int servers) {
   return Assign(planned.plan, planned.tables, servers).servers;
 }
 
 TEST(CostModel, AStarIsCheaperPipelinedAndTheMoreSoTheMoreJoins) {
-  Statistics statistics = Star();
+  IntegerTables statistics = StarTables();
   double before = 0;
   for (const char* text :
        {"select ax, count(*) from f, a where a = ak group by ax",
         "select ax, count(*) from f, a, b where a = ak and b = bk group by ax",
         "select ax, count(*) from f, a, b, c where a = ak and b = bk and c = ck group by ax"}) {
-    const Planned planned = PlanOf(statistics, text);
+    const PlannedStar planned = PlanStar(statistics, text);
     const PlanCosts costs = CostsOf(planned.plan, planned.tables, Shares(planned, 8), 4);
     EXPECT_TRUE(costs.pipelined_is_cheaper()) << text;
     EXPECT_GT(costs.shuffle.ms() / costs.pipelined.ms(), before) << text;
@@ -178,10 +179,10 @@ TEST(CostModel, AStarIsCheaperPipelinedAndTheMoreSoTheMoreJoins) {
 }
 
 TEST(CostModel, ALargeBuildSideThatEveryServerReadsIsCheaperShuffled) {
-  Statistics statistics;
+  IntegerTables statistics;
   statistics.Add("f", 4'000'000, {{"k", 3'000'000, 0, 2'999'999}});
   statistics.Add("d", 3'000'000, {{"dk", 3'000'000, 0, 2'999'999}, {"dx", 10, 0, 9}});
-  const Planned planned = PlanOf(statistics, "select dx, count(*) from f, d where k = dk group by dx");
+  const PlannedStar planned = PlanStar(statistics, "select dx, count(*) from f, d where k = dk group by dx");
   const PlanCosts one = CostsOf(planned.plan, planned.tables, Shares(planned, 1), 4);
   EXPECT_TRUE(one.pipelined_is_cheaper());
   EXPECT_EQ(one.replicated_bytes, 0);
@@ -193,8 +194,8 @@ TEST(CostModel, ALargeBuildSideThatEveryServerReadsIsCheaperShuffled) {
 }
 
 TEST(CostModel, NoServerCostsNothing) {
-  Statistics statistics = Star();
-  const Planned planned = PlanOf(statistics, "select count(*) from f");
+  IntegerTables statistics = StarTables();
+  const PlannedStar planned = PlanStar(statistics, "select count(*) from f");
   EXPECT_EQ(CostsOf(planned.plan, planned.tables, {}, 1).pipelined.ms(), 0);
 }
 

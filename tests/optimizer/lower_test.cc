@@ -40,14 +40,14 @@ using plan::testing::Random;
 using plan::testing::Row;
 using plan::testing::Rows;
 
-struct Statistics {
+struct ColumnStatistics {
   int64_t min, max;
   uint64_t distinct;
 };
 
 /// The benchmark at scale factor 0.1, nearly as its generator makes it.
-const std::map<std::string, Statistics>& OfSsb() {
-  static const std::map<std::string, Statistics> statistics = {
+const std::map<std::string, ColumnStatistics>& OfSsb() {
+  static const std::map<std::string, ColumnStatistics> statistics = {
       {"lo_orderkey", {1, 600'000, 150'000}},
       {"lo_custkey", {1, 3000, 2000}},
       {"lo_partkey", {1, 20'000, 20'000}},
@@ -90,7 +90,7 @@ void Partition(proto::Table& table, const std::vector<std::string>& columns, uin
 }
 
 /// The fake tables with statistics and partitions.
-class Tables final : public sql::TableSource {
+class TablesWithStatistics final : public sql::TableSource {
  public:
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
     NAM_ASSIGN_OR_RETURN(const auto plain, fake_.Find(name));
@@ -103,7 +103,7 @@ class Tables final : public sql::TableSource {
     table->set_rows(known == rows.end() ? 100 : known->second);
     for (proto::Column& column : *table->mutable_columns()) {
       const auto found = OfSsb().find(column.name());
-      const Statistics s = found == OfSsb().end() ? Statistics{0, 6, 7} : found->second;
+      const ColumnStatistics s = found == OfSsb().end() ? ColumnStatistics{0, 6, 7} : found->second;
       column.set_min(s.min);
       column.set_max(s.max);
       column.set_distinct(s.distinct);
@@ -132,7 +132,7 @@ class Tables final : public sql::TableSource {
   sql::FakeTables fake_;
 };
 
-struct Planned {
+struct LoweredQuery {
   sql::FlatQuery query;
   Plan star;
   TableRefs tables;
@@ -142,14 +142,14 @@ struct Planned {
 };
 
 plan::logical::Query TreeOf(const std::string& text) {
-  Tables source;
+  TablesWithStatistics source;
   absl::StatusOr<plan::logical::Query> tree = sql::BindLogical(text, source);
   EXPECT_TRUE(tree.ok()) << text << ": " << tree.status();
   return tree.ok() ? *std::move(tree) : plan::logical::Query();
 }
 
-Planned PlanOf(const std::string& text) {
-  Planned out;
+LoweredQuery LowerQuery(const std::string& text) {
+  LoweredQuery out;
   plan::logical::Query tree = TreeOf(text);
   if (tree.root == nullptr) return out;
   std::optional<sql::FlatQuery> flat = sql::Flatten(tree);
@@ -165,7 +165,7 @@ Planned PlanOf(const std::string& text) {
   return out;
 }
 
-std::string TextOf(const Planned& planned) {
+std::string PhysicalText(const LoweredQuery& planned) {
   const auto name = [&](uint32_t table, uint32_t column) {
     return planned.tables[table]->columns(static_cast<int>(column)).name();
   };
@@ -178,13 +178,14 @@ const std::map<std::string_view, std::string_view>& Golden();
 TEST(Lower, SsbsQueries) {
   for (const ssb::Query& query : ssb::Queries()) {
     const auto golden = Golden().find(query.id);
-    EXPECT_EQ(TextOf(PlanOf(std::string(query.sql))), golden == Golden().end() ? "" : golden->second)
+    EXPECT_EQ(PhysicalText(LowerQuery(std::string(query.sql))),
+              golden == Golden().end() ? "" : golden->second)
         << query.id;
   }
 }
 
 TEST(Lower, SchemasOfAStarHaveTheTablesBounds) {
-  const Planned planned = PlanOf(std::string(ssb::FindQuery("Q1.1")->sql));
+  const LoweredQuery planned = LowerQuery(std::string(ssb::FindQuery("Q1.1")->sql));
   const plan::Pipeline& main = planned.claimed();
   const plan::Schema wanted = {{Type::Integer(), false, {90'000, 5'549'500, true}},
                                {Type::Integer(), false, {0, 10, true}}};
@@ -336,12 +337,12 @@ std::vector<std::string> Sorted(const Rows& rows) {
 TEST(Lower, MeansWhatTheStarMeans) {
   for (const std::string& text : StarQueries()) {
     SCOPED_TRACE(text);
-    const Planned planned = PlanOf(text);
+    const LoweredQuery planned = LowerQuery(text);
     if (planned.physical.pipelines.empty()) continue;
     uint64_t rows_seen = 0;
     EXPECT_TRUE(rc::check("the same rows reach the sink", [&] {
       const auto seed = *rc::gen::arbitrary<uint32_t>();
-      RC_LOG() << "seed " << seed << "\n" << TextOf(planned);
+      RC_LOG() << "seed " << seed << "\n" << PhysicalText(planned);
       Random random(seed);
       plan::testing::TableRows tables;
       for (uint32_t t = 0; t < planned.tables.size(); ++t) tables[t] = RowsFor(random, *planned.tables[t]);
@@ -358,14 +359,14 @@ TEST(Lower, MeansWhatTheStarMeans) {
 }
 
 TEST(Lower, OrderAndLimitAreTheSinks) {
-  const Planned planned = PlanOf(
+  const LoweredQuery planned = LowerQuery(
       "select t.n + u.id as s from t, u where t.id = u.t_id order by t.price desc, s nulls first limit 3 "
       "offset 2");
   const auto& result = std::get<plan::ResultSink>(planned.claimed().sink);
   EXPECT_EQ(result.limit, 5);
   const std::vector<plan::Order> order = {{1, true, true}, {0, false, true}};
   EXPECT_EQ(result.order, order);
-  const Planned all = PlanOf("select id from t order by n");
+  const LoweredQuery all = LowerQuery("select id from t order by n");
   EXPECT_TRUE(std::get<plan::ResultSink>(all.claimed().sink).order.empty())
       << "the session sorts what it merges";
 }
@@ -373,7 +374,7 @@ TEST(Lower, OrderAndLimitAreTheSinks) {
 TEST(Lower, PartitionMatchesAreThoseOfTheStar) {
   std::set<int32_t> seen;
   for (const ssb::Query& query : ssb::Queries()) {
-    const Planned planned = PlanOf(std::string(query.sql));
+    const LoweredQuery planned = LowerQuery(std::string(query.sql));
     for (size_t j = 0; j < planned.star.joins.size(); ++j) {
       const auto& scan = std::get<plan::BlockScan>(planned.physical.pipelines[j].source);
       EXPECT_EQ(scan.co_partitioned_key,
@@ -402,7 +403,7 @@ TEST(Lower, DeepExpressionsAreRefusedFromTheBoundOn) {
 }
 
 TEST(Lower, RefusesWhatIsNoStar) {
-  const Planned planned = PlanOf("select t.id from t, u where t.id = u.t_id and t.n < u.id");
+  const LoweredQuery planned = LowerQuery("select t.id from t, u where t.id = u.t_id and t.n < u.id");
   const auto refused = [&](const std::function<void(Plan&)>& change) {
     Plan star = planned.star;
     change(star);
@@ -419,7 +420,7 @@ TEST(Lower, RefusesWhatIsNoStar) {
 using plan::Distribution;
 
 TEST(Distribution, FollowsColumnsThroughSteps) {
-  const Planned planned = PlanOf("select t.n, t.id from t");
+  const LoweredQuery planned = LowerQuery("select t.n, t.id from t");
   const plan::Pipeline& p = planned.physical.pipelines[0];
   const Distribution scanned = DistributionOf(*plan::ScanOf(p), *planned.tables[0]);
   ASSERT_EQ(scanned.kind, Distribution::Kind::kPartitioned);

@@ -17,7 +17,7 @@ using plan::logical::testing::Rows;
 using plan::logical::testing::TableRows;
 using sql::LogicalResults;
 
-Value AnyValue(const proto::Column& column, std::mt19937_64& random) {
+Value ValueOfResultTable(const proto::Column& column, std::mt19937_64& random) {
   const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
   const Type type = ColumnTypeOf(column.type());
   if (column.nullable() && below(4) == 0) return Value::Null(type);
@@ -36,7 +36,7 @@ Value AnyValue(const proto::Column& column, std::mt19937_64& random) {
 }
 
 /// Any number of rows for the tables of the file; the columns called id count up.
-TableRows AnyRows(const LogicalResults& results, std::mt19937_64& random) {
+TableRows RowsOfResultTables(const LogicalResults& results, std::mt19937_64& random) {
   TableRows contents;
   for (const auto& [name, table] : results.tables) {
     Rows& rows = contents[name];
@@ -44,7 +44,7 @@ TableRows AnyRows(const LogicalResults& results, std::mt19937_64& random) {
     for (size_t i = 0; i < count; ++i) {
       Row row;
       for (const proto::Column& column : table->columns()) {
-        row.push_back(AnyValue(column, random));
+        row.push_back(ValueOfResultTable(column, random));
         if (column.name() == "id") row.back().number = static_cast<int64_t>(i);
       }
       rows.push_back(std::move(row));
@@ -68,7 +68,7 @@ TEST(UnnestPropertyTest, UnnestedTreesMeanWhatTheyMeant) {
     const plan::logical::NodePtr bound = Clone(*tree->root);
     if (!Unnest(*tree).ok()) continue;
     for (int i = 0; i < 3; ++i) {
-      const TableRows contents = AnyRows(results, random);
+      const TableRows contents = RowsOfResultTables(results, random);
       plan::logical::Query original;
       original.root = Clone(*bound);
       absl::StatusOr<Rows> expected = plan::logical::testing::Run(original, contents);

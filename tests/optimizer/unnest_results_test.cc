@@ -49,8 +49,8 @@ void Check(const std::string& path) {
     }
     EXPECT_EQ(Difference(query, tree->root->columns, *rows), "") << trees;
   }
-  testing::Test::RecordProperty("dependent joins", static_cast<int>(dependent));
-  testing::Test::RecordProperty("queries", static_cast<int>(ran));
+  ::testing::Test::RecordProperty("dependent joins", static_cast<int>(dependent));
+  ::testing::Test::RecordProperty("queries", static_cast<int>(ran));
   EXPECT_GT(dependent, 50u);
 }
 

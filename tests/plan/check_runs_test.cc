@@ -38,7 +38,7 @@ PhysicalPlan WithRuns() {
   return plan;
 }
 
-TEST(Check, RunsAreMergedInTheirOrder) {
+TEST(CheckRuns, RunsAreMergedInTheirOrder) {
   ASSERT_TRUE(Check(WithRuns()).ok()) << Check(WithRuns());
   const auto refused = [](const std::function<void(PhysicalPlan&, ResultSink&, SortSink&)>& change) {
     PhysicalPlan plan = WithRuns();

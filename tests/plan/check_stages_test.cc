@@ -37,7 +37,7 @@ PhysicalPlan WithMerge() {
   return plan;
 }
 
-TEST(Check, StatesAreMergedAsTheyWereMade) {
+TEST(CheckStages, StatesAreMergedAsTheyWereMade) {
   ASSERT_TRUE(Check(WithMerge()).ok()) << Check(WithMerge());
   const auto refused = [](const std::function<void(AggregateSink&)>& change) {
     PhysicalPlan plan = WithMerge();
@@ -66,7 +66,7 @@ PhysicalPlan WithParts() {
   return plan;
 }
 
-TEST(Check, PartsAreReadAsTheyWereLeft) {
+TEST(CheckStages, PartsAreReadAsTheyWereLeft) {
   ASSERT_TRUE(Check(WithParts()).ok()) << Check(WithParts());
   const auto refused = [](const std::function<void(PhysicalPlan&, PartitionSource&)>& change) {
     PhysicalPlan plan = WithParts();
@@ -129,7 +129,7 @@ PhysicalPlan WithJoin() {
   return plan;
 }
 
-TEST(Check, JoinsByPartsAreOfPartsOfTheirKeys) {
+TEST(CheckStages, JoinsByPartsAreOfPartsOfTheirKeys) {
   ASSERT_TRUE(Check(WithJoin()).ok()) << Check(WithJoin());
   const auto refused = [](const std::function<void(PhysicalPlan&, JoinSource&)>& change) {
     PhysicalPlan plan = WithJoin();
@@ -207,7 +207,7 @@ TEST(Check, JoinsByPartsAreOfPartsOfTheirKeys) {
   EXPECT_FALSE(Check(plan).ok());
 }
 
-TEST(Check, PartsThatNobodyClaimsAreBuilt) {
+TEST(CheckStages, PartsThatNobodyClaimsAreBuilt) {
   PhysicalPlan plan = WithJoin();
   Pipeline build;
   build.source = PartitionSource{1, {}};
@@ -247,7 +247,7 @@ PhysicalPlan WithExchange() {
   return plan;
 }
 
-TEST(Check, ExchangesHaveBothEndsAtOnce) {
+TEST(CheckStages, ExchangesHaveBothEndsAtOnce) {
   ASSERT_TRUE(Check(WithExchange()).ok()) << Check(WithExchange());
   const auto refused = [](const std::function<void(PhysicalPlan&)>& change) {
     PhysicalPlan plan = WithExchange();
@@ -280,7 +280,7 @@ PhysicalPlan WithFilters() {
   return plan;
 }
 
-TEST(Check, FiltersAreOfBuildSidesThatAreCompleteAndDropNothingThatIsWanted) {
+TEST(CheckStages, FiltersAreOfBuildSidesThatAreCompleteAndDropNothingThatIsWanted) {
   ASSERT_TRUE(Check(WithFilters()).ok()) << Check(WithFilters());
   const auto refused = [](const std::function<void(PhysicalPlan&)>& change) {
     PhysicalPlan plan = WithFilters();
@@ -312,7 +312,7 @@ PhysicalPlan WithTwoExchanges() {
   return plan;
 }
 
-TEST(Check, ExchangesRunWithTheirReceivers) {
+TEST(CheckStages, ExchangesRunWithTheirReceivers) {
   ASSERT_TRUE(Check(WithTwoExchanges()).ok()) << Check(WithTwoExchanges());
   const auto refused = [](const std::function<void(PhysicalPlan&)>& change) {
     PhysicalPlan plan = WithTwoExchanges();

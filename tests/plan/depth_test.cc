@@ -110,7 +110,7 @@ void OnAThread(std::function<void()> body) {
   ASSERT_EQ(pthread_attr_destroy(&attributes), 0);
 }
 
-std::string Text(const Expr& e) {
+std::string ExpressionText(const Expr& e) {
   return ToString(e, [](const Expr&) { return std::string("x"); });
 }
 
@@ -121,7 +121,7 @@ TEST(Depth, TheDeepestExpressionFitsHalfAStack) {
     for (const Expr* e : {&sums, &cases, &nots, &mixed}) {
       EXPECT_TRUE(SlotOf(*e, {}).ok());
       EXPECT_TRUE(Evaluate(*e, Resolver()).ok());
-      EXPECT_GT(Text(*e).size(), kDeepestExpression);
+      EXPECT_GT(ExpressionText(*e).size(), kDeepestExpression);
       const Expr copy = *e;
       EXPECT_TRUE(SameExpr(copy, *e));
       EXPECT_TRUE(IsConstant(*e));

@@ -23,38 +23,38 @@ Row MakeRow() {
           Value::Integer(0)};
 }
 
-absl::StatusOr<Value> Eval(const std::string& expression, const Row& row = MakeRow()) {
+absl::StatusOr<Value> EvaluateSql(const std::string& expression, const Row& row = MakeRow()) {
   const sql::FlatQuery query = sql::BindQuery("select " + expression + " from t");
   if (query.select.size() != 1) return absl::InternalError("did not bind");
   return Evaluate(query.select[0].expr,
                   [&](const Expr& e) { return row.at(static_cast<size_t>(e.column.column)); });
 }
 
-std::string Text(const std::string& expression) {
-  const absl::StatusOr<Value> value = Eval(expression);
+std::string ResultText(const std::string& expression) {
+  const absl::StatusOr<Value> value = EvaluateSql(expression);
   return value.ok() ? value->ToString() : std::string(value.status().message());
 }
 
 TEST(EvaluateTest, Arithmetic) {
-  EXPECT_EQ(Text("id * 3 + n"), "24");
-  EXPECT_EQ(Text("- id / 2"), "-3");
-  EXPECT_EQ(Text("- id % n"), "-1");
-  EXPECT_EQ(Text("id % - n"), "1");
-  EXPECT_EQ(Text("price * 1.1"), "11.550");
-  EXPECT_EQ(Text("price + 1"), "11.50");
-  EXPECT_EQ(Text("price - 20.125"), "-9.625");
-  EXPECT_EQ(Text("price / n"), "3.500000");
-  EXPECT_EQ(Text("- price / 7"), "-1.500000");
-  EXPECT_EQ(Text("2.0 / (n * 1)"), "0.666667");
-  EXPECT_EQ(Text("-2.0 / (n * 1)"), "-0.666667");
-  EXPECT_EQ(Text("rate + 1"), "NULL");
-  EXPECT_EQ(Text("day + n"), "1994-03-18");
-  EXPECT_EQ(Text("day - date '1994-01-01'"), "73");
+  EXPECT_EQ(ResultText("id * 3 + n"), "24");
+  EXPECT_EQ(ResultText("- id / 2"), "-3");
+  EXPECT_EQ(ResultText("- id % n"), "-1");
+  EXPECT_EQ(ResultText("id % - n"), "1");
+  EXPECT_EQ(ResultText("price * 1.1"), "11.550");
+  EXPECT_EQ(ResultText("price + 1"), "11.50");
+  EXPECT_EQ(ResultText("price - 20.125"), "-9.625");
+  EXPECT_EQ(ResultText("price / n"), "3.500000");
+  EXPECT_EQ(ResultText("- price / 7"), "-1.500000");
+  EXPECT_EQ(ResultText("2.0 / (n * 1)"), "0.666667");
+  EXPECT_EQ(ResultText("-2.0 / (n * 1)"), "-0.666667");
+  EXPECT_EQ(ResultText("rate + 1"), "NULL");
+  EXPECT_EQ(ResultText("day + n"), "1994-03-18");
+  EXPECT_EQ(ResultText("day - date '1994-01-01'"), "73");
 }
 
 TEST(EvaluateTest, Errors) {
   const auto code = [](const std::string& expression) {
-    const absl::Status status = Eval(expression).status();
+    const absl::Status status = EvaluateSql(expression).status();
     const auto error = SqlErrorOf(status);
     EXPECT_TRUE(error.has_value()) << expression << status;
     return std::pair(status.code(), error.has_value() ? error->sqlstate : "");
@@ -79,17 +79,17 @@ TEST(EvaluateTest, Errors) {
   EXPECT_EQ(code("name::integer"), std::pair(absl::StatusCode::kInvalidArgument, std::string("22P02")));
   EXPECT_EQ(code("name::date"), std::pair(absl::StatusCode::kInvalidArgument, std::string("22007")));
   // Evaluates the operator of the WHERE.
-  const auto error = SqlErrorOf(Eval("id / (n - 3)").status());
+  const auto error = SqlErrorOf(EvaluateSql("id / (n - 3)").status());
   EXPECT_EQ(error->position, 10);
 }
 
 TEST(EvaluateTest, WhatIsNotReachedDoesNotFail) {
-  EXPECT_EQ(Text("case when n = 3 then 1 else 1 / (n - 3) end"), "1");
-  EXPECT_EQ(Text("case when n = 4 then 1 / 0 else 2 end"), "2");
-  EXPECT_EQ(Text("n = 4 and 1 / (n - 3) = 1"), "f");
-  EXPECT_EQ(Text("n = 3 or 1 / 0 = 1"), "t");
-  EXPECT_EQ(Text("coalesce(n, 1 / 0)"), "3");
-  EXPECT_EQ(Text("id / nullif(n, 3)"), "NULL");
+  EXPECT_EQ(ResultText("case when n = 3 then 1 else 1 / (n - 3) end"), "1");
+  EXPECT_EQ(ResultText("case when n = 4 then 1 / 0 else 2 end"), "2");
+  EXPECT_EQ(ResultText("n = 4 and 1 / (n - 3) = 1"), "f");
+  EXPECT_EQ(ResultText("n = 3 or 1 / 0 = 1"), "t");
+  EXPECT_EQ(ResultText("coalesce(n, 1 / 0)"), "3");
+  EXPECT_EQ(ResultText("id / nullif(n, 3)"), "NULL");
 }
 
 TEST(EvaluateTest, ThreeValuedLogic) {
@@ -98,28 +98,28 @@ TEST(EvaluateTest, ThreeValuedLogic) {
   const auto table = [&](const std::string& op) {
     std::string results;
     for (const std::string& a : {t, f, u}) {
-      for (const std::string& b : {t, f, u}) results += Text(a + op + b)[0];
+      for (const std::string& b : {t, f, u}) results += ResultText(a + op + b)[0];
     }
     return results;
   };
   EXPECT_EQ(table(" and "), "tfNfffNfN");
   EXPECT_EQ(table(" or "), "ttttfNtNN");
-  EXPECT_EQ(Text("not " + t), "f");
-  EXPECT_EQ(Text("not " + f), "t");
-  EXPECT_EQ(Text("not " + u), "NULL");
-  EXPECT_EQ(Text("rate is null"), "t");
-  EXPECT_EQ(Text("n is not null"), "t");
-  EXPECT_EQ(Text("n in (1, 3)"), "t");
-  EXPECT_EQ(Text("n in (1, 2)"), "f");
-  EXPECT_EQ(Text("n not in (1, 2)"), "t");
-  EXPECT_EQ(Text("rate in (1, 2)"), "NULL");
-  EXPECT_EQ(Text("n in (1, 2, null)"), "NULL");
-  EXPECT_EQ(Text("n in (3, null)"), "t");
-  EXPECT_EQ(Text("n in (1, rate)"), "NULL");
-  EXPECT_EQ(Text("rate between 1 and 2"), "NULL");
-  EXPECT_EQ(Text("n between 4 and rate"), "f");
-  EXPECT_EQ(Text("case when rate = 1 then 'yes' else 'no' end"), "no");
-  EXPECT_EQ(Text("name like null"), "NULL");
+  EXPECT_EQ(ResultText("not " + t), "f");
+  EXPECT_EQ(ResultText("not " + f), "t");
+  EXPECT_EQ(ResultText("not " + u), "NULL");
+  EXPECT_EQ(ResultText("rate is null"), "t");
+  EXPECT_EQ(ResultText("n is not null"), "t");
+  EXPECT_EQ(ResultText("n in (1, 3)"), "t");
+  EXPECT_EQ(ResultText("n in (1, 2)"), "f");
+  EXPECT_EQ(ResultText("n not in (1, 2)"), "t");
+  EXPECT_EQ(ResultText("rate in (1, 2)"), "NULL");
+  EXPECT_EQ(ResultText("n in (1, 2, null)"), "NULL");
+  EXPECT_EQ(ResultText("n in (3, null)"), "t");
+  EXPECT_EQ(ResultText("n in (1, rate)"), "NULL");
+  EXPECT_EQ(ResultText("rate between 1 and 2"), "NULL");
+  EXPECT_EQ(ResultText("n between 4 and rate"), "f");
+  EXPECT_EQ(ResultText("case when rate = 1 then 'yes' else 'no' end"), "no");
+  EXPECT_EQ(ResultText("name like null"), "NULL");
 }
 
 TEST(EvaluateTest, InOfALiteralNullIsUnknownUnlessFound) {
@@ -144,20 +144,20 @@ TEST(EvaluateTest, InOfALiteralNullIsUnknownUnlessFound) {
 }
 
 TEST(EvaluateTest, Timestamps) {
-  EXPECT_EQ(Text("timestamp '2026-01-02 03:04:05.678'"), "2026-01-02 03:04:05.678");
-  EXPECT_EQ(Text("timestamp '2026-01-02'"), "2026-01-02 00:00:00");
-  EXPECT_EQ(Text("timestamp '2026-01-02T03:04'"), "2026-01-02 03:04:00");
-  EXPECT_EQ(Text("timestamp '1969-12-31 23:59:59.9999994'"), "1969-12-31 23:59:59.999999");
-  EXPECT_EQ(Text("timestamp '1969-12-31 23:59:59.9999995'"), "1970-01-01 00:00:00");
-  EXPECT_EQ(Text("timestamp '0001-01-01 00:00:00.1'"), "0001-01-01 00:00:00.1");
-  EXPECT_EQ(Text("'2026-01-02 03:04:05'::timestamp::text"), "2026-01-02 03:04:05");
-  EXPECT_EQ(Text("timestamp '1969-12-31 00:00:00'::date"), "1969-12-31");
-  EXPECT_EQ(Text("timestamp '1969-12-31 23:59:59'::date"), "1969-12-31");
-  EXPECT_EQ(Text("day::timestamp"), "1994-03-15 00:00:00");
-  EXPECT_EQ(Text("extract(day from timestamp '2026-01-02 23:00')"), "2");
-  EXPECT_EQ(Text("timestamp '1994-03-15 00:00:00' = day"), "t");
-  EXPECT_EQ(Text("day < timestamp '1994-03-15 00:00:00.000001'"), "t");
-  EXPECT_EQ(Text("timestamp '1994-03-15' between '1994-03-14 12:00' and '1994-03-15'"), "t");
+  EXPECT_EQ(ResultText("timestamp '2026-01-02 03:04:05.678'"), "2026-01-02 03:04:05.678");
+  EXPECT_EQ(ResultText("timestamp '2026-01-02'"), "2026-01-02 00:00:00");
+  EXPECT_EQ(ResultText("timestamp '2026-01-02T03:04'"), "2026-01-02 03:04:00");
+  EXPECT_EQ(ResultText("timestamp '1969-12-31 23:59:59.9999994'"), "1969-12-31 23:59:59.999999");
+  EXPECT_EQ(ResultText("timestamp '1969-12-31 23:59:59.9999995'"), "1970-01-01 00:00:00");
+  EXPECT_EQ(ResultText("timestamp '0001-01-01 00:00:00.1'"), "0001-01-01 00:00:00.1");
+  EXPECT_EQ(ResultText("'2026-01-02 03:04:05'::timestamp::text"), "2026-01-02 03:04:05");
+  EXPECT_EQ(ResultText("timestamp '1969-12-31 00:00:00'::date"), "1969-12-31");
+  EXPECT_EQ(ResultText("timestamp '1969-12-31 23:59:59'::date"), "1969-12-31");
+  EXPECT_EQ(ResultText("day::timestamp"), "1994-03-15 00:00:00");
+  EXPECT_EQ(ResultText("extract(day from timestamp '2026-01-02 23:00')"), "2");
+  EXPECT_EQ(ResultText("timestamp '1994-03-15 00:00:00' = day"), "t");
+  EXPECT_EQ(ResultText("day < timestamp '1994-03-15 00:00:00.000001'"), "t");
+  EXPECT_EQ(ResultText("timestamp '1994-03-15' between '1994-03-14 12:00' and '1994-03-15'"), "t");
   for (const char* bad :
        {"", "2026-01-02 3", "2026-01-02 03:04:05.1x", "2026-01-02 03:04:05.1234567x", "2026-01-02x03:04"}) {
     EXPECT_EQ(sql::BindError("select timestamp '" + std::string(bad) + "' from t").sqlstate, "22007") << bad;
@@ -170,11 +170,11 @@ TEST(EvaluateTest, Timestamps) {
     EXPECT_EQ(sql::BindError("select timestamp '" + std::string(none) + "' from t").sqlstate, "22008")
         << none;
   }
-  EXPECT_EQ(Text("timestamp ' 2026-01-02 3:04 '"), "2026-01-02 03:04:00");
-  EXPECT_EQ(Text("timestamp '2026-01-02 03:04:05.'"), "2026-01-02 03:04:05");
-  EXPECT_EQ(Text("timestamp '2026-01-02 24:00'"), "2026-01-03 00:00:00");
-  EXPECT_EQ(Text("timestamp '2026-01-02 03:04:60'"), "2026-01-02 03:05:00");
-  EXPECT_EQ(Text("timestamp '9999-12-31 23:59:59.9999994'"), "9999-12-31 23:59:59.999999");
+  EXPECT_EQ(ResultText("timestamp ' 2026-01-02 3:04 '"), "2026-01-02 03:04:00");
+  EXPECT_EQ(ResultText("timestamp '2026-01-02 03:04:05.'"), "2026-01-02 03:04:05");
+  EXPECT_EQ(ResultText("timestamp '2026-01-02 24:00'"), "2026-01-03 00:00:00");
+  EXPECT_EQ(ResultText("timestamp '2026-01-02 03:04:60'"), "2026-01-02 03:05:00");
+  EXPECT_EQ(ResultText("timestamp '9999-12-31 23:59:59.9999994'"), "9999-12-31 23:59:59.999999");
   for (const char* none : {"2024-02-30", "2023-02-29", "1900-02-29", "2024-13-01", "2024-00-01", "2024-01-00",
                            "0000-01-01", "2024-2-30", "20240230", "2024/02/30"})
     EXPECT_EQ(sql::BindError("select date '" + std::string(none) + "' from t").sqlstate, "22008") << none;
@@ -183,35 +183,35 @@ TEST(EvaluateTest, Timestamps) {
 }
 
 TEST(EvaluateTest, CastsAndDates) {
-  EXPECT_EQ(Text("cast(price as integer)"), "11");  // 10.50, away from zero
-  EXPECT_EQ(Text("cast(- price as integer)"), "-11");
-  EXPECT_EQ(Text("cast(price as decimal(38, 4))"), "10.5000");
-  EXPECT_EQ(Text("price::text"), "10.50");
-  EXPECT_EQ(Text("day::text"), "1994-03-15");
-  EXPECT_EQ(Text("ok::text"), "true");
-  EXPECT_EQ(Text("(n = 4)::varchar"), "false");
-  EXPECT_EQ(Text("cast(n * 10900 as smallint)"), "32700");
-  EXPECT_EQ(Text("cast(price * 100 as smallint)"), "1050");
-  EXPECT_EQ(Text("cast(id::text as integer) + 1"), "8");
-  EXPECT_EQ(Text("cast(price::text as decimal(38, 1))"), "10.5");
-  EXPECT_EQ(Text("extract(year from day)"), "1994");
-  EXPECT_EQ(Text("extract(month from day)"), "3");
-  EXPECT_EQ(Text("extract(day from day)"), "15");
-  EXPECT_EQ(Text("price > 10 and name < 'b' and day > '1994-01-01'"), "t");
+  EXPECT_EQ(ResultText("cast(price as integer)"), "11");  // 10.50, away from zero
+  EXPECT_EQ(ResultText("cast(- price as integer)"), "-11");
+  EXPECT_EQ(ResultText("cast(price as decimal(38, 4))"), "10.5000");
+  EXPECT_EQ(ResultText("price::text"), "10.50");
+  EXPECT_EQ(ResultText("day::text"), "1994-03-15");
+  EXPECT_EQ(ResultText("ok::text"), "true");
+  EXPECT_EQ(ResultText("(n = 4)::varchar"), "false");
+  EXPECT_EQ(ResultText("cast(n * 10900 as smallint)"), "32700");
+  EXPECT_EQ(ResultText("cast(price * 100 as smallint)"), "1050");
+  EXPECT_EQ(ResultText("cast(id::text as integer) + 1"), "8");
+  EXPECT_EQ(ResultText("cast(price::text as decimal(38, 1))"), "10.5");
+  EXPECT_EQ(ResultText("extract(year from day)"), "1994");
+  EXPECT_EQ(ResultText("extract(month from day)"), "3");
+  EXPECT_EQ(ResultText("extract(day from day)"), "15");
+  EXPECT_EQ(ResultText("price > 10 and name < 'b' and day > '1994-01-01'"), "t");
 }
 
 TEST(EvaluateTest, TextAsPostgresReadsIt) {
   for (const char* yes : {"t", "TRUE", "tr", "y", "Yes", "on", "ON", "1", " t ", "\tyes\n"})
-    EXPECT_EQ(Text("'" + std::string(yes) + "'::boolean"), "t") << yes;
+    EXPECT_EQ(ResultText("'" + std::string(yes) + "'::boolean"), "t") << yes;
   for (const char* no : {"f", "False", "n", "NO", "of", "off", "0", " fa "})
-    EXPECT_EQ(Text("'" + std::string(no) + "'::boolean"), "f") << no;
+    EXPECT_EQ(ResultText("'" + std::string(no) + "'::boolean"), "f") << no;
   for (const char* bad : {"", " ", "o", "truee", "yesno", "10", "t f"})
     EXPECT_EQ(sql::BindError("select '" + std::string(bad) + "'::boolean from t").sqlstate, "22P02") << bad;
-  EXPECT_EQ(Text("' 12 '::integer"), "12");
-  EXPECT_EQ(Text("'1e3'::numeric"), "1000");
-  EXPECT_EQ(Text("' -1.5E-2\n'::numeric"), "-0.015");
-  EXPECT_EQ(Text("'12e+1'::decimal(9, 2)"), "120.00");
-  EXPECT_EQ(Text("price > '1.04e1'"), "t");
+  EXPECT_EQ(ResultText("' 12 '::integer"), "12");
+  EXPECT_EQ(ResultText("'1e3'::numeric"), "1000");
+  EXPECT_EQ(ResultText("' -1.5E-2\n'::numeric"), "-0.015");
+  EXPECT_EQ(ResultText("'12e+1'::decimal(9, 2)"), "120.00");
+  EXPECT_EQ(ResultText("price > '1.04e1'"), "t");
   for (const char* bad : {"1e", "1e+", "e3", "1e3x", "1e 3", "1 2", ""})
     EXPECT_EQ(sql::BindError("select '" + std::string(bad) + "'::numeric from t").sqlstate, "22P02") << bad;
   EXPECT_EQ(sql::BindError("select '1e3'::integer from t").sqlstate, "22P02");

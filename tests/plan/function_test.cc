@@ -179,24 +179,24 @@ Value Called(Function function, std::vector<Value> operands) {
   return value.value_or(Value::Null());
 }
 
-Value Text(const char* text) {
+Value TextValue(const char* text) {
   return Value::String(text);
 }
 
 TEST(Function, MatchesAreTheLongest) {
   const auto part = [](const char* text, const char* expression) {
-    return Called(Function::kMatchedPart, {Text(text), Text(expression)}).ToString();
+    return Called(Function::kMatchedPart, {TextValue(text), TextValue(expression)}).ToString();
   };
   EXPECT_EQ(part("foobar", "o.b"), "oob");
   EXPECT_EQ(part("foobar", "o(.)b"), "o");
   EXPECT_EQ(part("foobar", "o|oo"), "oo") << "RE2 alone takes the first branch";
   EXPECT_EQ(part("aab", "a*(?:ab)*"), "aab") << "the whole is as long as it can be";
   EXPECT_EQ(part("abcabc", "a.*?c"), "abc");
-  EXPECT_TRUE(Called(Function::kMatchedPart, {Text("foo"), Text("x")}).null);
-  EXPECT_TRUE(Called(Function::kMatchedPart, {Text("foo"), Text("(x)?foo")}).null)
+  EXPECT_TRUE(Called(Function::kMatchedPart, {TextValue("foo"), TextValue("x")}).null);
+  EXPECT_TRUE(Called(Function::kMatchedPart, {TextValue("foo"), TextValue("(x)?foo")}).null)
       << "the group took nothing";
   const auto state = [](const char* expression) {
-    return StateOf(Result(CallOf(Function::kMatchedPart, {Text("a"), Text(expression)})).status());
+    return StateOf(Result(CallOf(Function::kMatchedPart, {TextValue("a"), TextValue(expression)})).status());
   };
   EXPECT_EQ(state("a*b*?"), "0A000");
   EXPECT_EQ(state("(a|b)*?"), "0A000");
@@ -205,7 +205,8 @@ TEST(Function, MatchesAreTheLongest) {
 
 TEST(Function, MatchesAreReplacedCountedAndFound) {
   const auto replaced = [](const char* text, const char* expression, const char* by, const char* flags) {
-    return Called(Function::kReplaceMatches, {Text(text), Text(expression), Text(by), Text(flags)})
+    return Called(Function::kReplaceMatches,
+                  {TextValue(text), TextValue(expression), TextValue(by), TextValue(flags)})
         .ToString();
   };
   EXPECT_EQ(replaced("banana", "a", "<\\\\&>", ""), "b<\\&>nana");
@@ -216,24 +217,28 @@ TEST(Function, MatchesAreReplacedCountedAndFound) {
             "-\xc3\xa9-"
             "a-\xc3\xa9-");
   const auto count = [](const char* text, const char* expression) {
-    return Called(Function::kCountMatches, {Text(text), Text(expression)}).number;
+    return Called(Function::kCountMatches, {TextValue(text), TextValue(expression)}).number;
   };
   EXPECT_EQ(count("aaaa", "aa"), 2);
   EXPECT_EQ(count("ab", ""), 3);
   EXPECT_EQ(count("aaa", "^a"), 1) << "a search goes on behind the text's beginning";
-  EXPECT_EQ(
-      Called(Function::kNthMatch, {Text("a1b22c333"), Text("[0-9]+"), Value::Integer(1), Value::Integer(2)})
-          .text,
-      "22");
-  EXPECT_EQ(Called(Function::kMatchPlace, {Text("\xc3\xa9\xc3\xa9x"), Text("x")}).number, 3);
-  EXPECT_EQ(Called(Function::kMatchPlace, {Text("ab"), Text("a"), Value::Integer(3)}).number, 0);
+  EXPECT_EQ(Called(Function::kNthMatch,
+                   {TextValue("a1b22c333"), TextValue("[0-9]+"), Value::Integer(1), Value::Integer(2)})
+                .text,
+            "22");
+  EXPECT_EQ(Called(Function::kMatchPlace, {TextValue("\xc3\xa9\xc3\xa9x"), TextValue("x")}).number, 3);
+  EXPECT_EQ(Called(Function::kMatchPlace, {TextValue("ab"), TextValue("a"), Value::Integer(3)}).number, 0);
   for (const char* flags : {"z", "G"})
-    EXPECT_EQ(StateOf(Result(CallOf(Function::kHasMatch, {Text("a"), Text("a"), Text(flags)})).status()),
-              "22023");
-  EXPECT_EQ(StateOf(Result(CallOf(Function::kHasMatch, {Text("a"), Text("a"), Text("g")})).status()),
-            "22023");
-  EXPECT_EQ(StateOf(Result(CallOf(Function::kHasMatch, {Text("a"), Text("a"), Text("x")})).status()),
-            "0A000");
+    EXPECT_EQ(
+        StateOf(
+            Result(CallOf(Function::kHasMatch, {TextValue("a"), TextValue("a"), TextValue(flags)})).status()),
+        "22023");
+  EXPECT_EQ(
+      StateOf(Result(CallOf(Function::kHasMatch, {TextValue("a"), TextValue("a"), TextValue("g")})).status()),
+      "22023");
+  EXPECT_EQ(
+      StateOf(Result(CallOf(Function::kHasMatch, {TextValue("a"), TextValue("a"), TextValue("x")})).status()),
+      "0A000");
 }
 
 TEST(Function, BitsAreThoseOfIntegersOf64Bits) {
@@ -256,18 +261,18 @@ TEST(Function, BitsAreThoseOfIntegersOf64Bits) {
 
 TEST(Function, TimesAreReadByPatterns) {
   const auto day = [](const char* text, const char* pattern) {
-    return Called(Function::kToDate, {Text(text), Text(pattern)}).ToString();
+    return Called(Function::kToDate, {TextValue(text), TextValue(pattern)}).ToString();
   };
   EXPECT_EQ(day("05 Dec 2000", "DD Mon YYYY"), "2000-12-05");
   EXPECT_EQ(day("20240229", "YYYYMMDD"), "2024-02-29");
   EXPECT_EQ(day("  2024-7-1", "YYYY-MM-DD"), "2024-07-01");
   EXPECT_EQ(day("99 365", "YY DDD"), "1999-12-31");
   EXPECT_EQ(Called(Function::kTimestampByPattern,
-                   {Text("2024-01-02 12:05:06.25 AM"), Text("YYYY-MM-DD HH12:MI:SS.MS PM")})
+                   {TextValue("2024-01-02 12:05:06.25 AM"), TextValue("YYYY-MM-DD HH12:MI:SS.MS PM")})
                 .ToString(),
             "2024-01-02 00:05:06.25");
   const auto state = [](const char* text, const char* pattern) {
-    return StateOf(Result(CallOf(Function::kToDate, {Text(text), Text(pattern)})).status());
+    return StateOf(Result(CallOf(Function::kToDate, {TextValue(text), TextValue(pattern)})).status());
   };
   EXPECT_EQ(state("2024-02-30", "YYYY-MM-DD"), "22008");
   EXPECT_EQ(state("x", "YYYY"), "22007");

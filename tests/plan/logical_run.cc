@@ -31,15 +31,15 @@ Row Joined(const Row& a, const Row& b) {
   return row;
 }
 
-Row Nulls(const std::vector<Column>& columns) {
+Row NullRow(const std::vector<Column>& columns) {
   Row row;
   for (const Column& column : columns) row.push_back(Value::Null(column.type));
   return row;
 }
 
-class Runner {
+class LogicalRunner {
  public:
-  explicit Runner(const TableRows& tables) : tables_(tables) {}
+  explicit LogicalRunner(const TableRows& tables) : tables_(tables) {}
 
   absl::StatusOr<Rows> Run(const Node& node, const Surroundings* outer) {
     NAM_ASSIGN_OR_RETURN(Rows rows, std::visit([&](const auto& op) { return Do(node, op, outer); }, node.op));
@@ -164,7 +164,7 @@ class Runner {
       }
       const bool fills =
           join.kind == JoinKind::kLeft || join.kind == JoinKind::kFull || join.kind == JoinKind::kSingle;
-      if (fills && matches == 0) rows.push_back(Joined(l, Nulls(right_columns)));
+      if (fills && matches == 0) rows.push_back(Joined(l, NullRow(right_columns)));
       const bool keeps = (join.kind == JoinKind::kSemi && matches > 0) ||
                          (join.kind == JoinKind::kAnti && matches == 0) ||
                          (join.kind == JoinKind::kNullAwareAnti && !certain && !possible);
@@ -176,7 +176,7 @@ class Runner {
     }
     if (join.kind != JoinKind::kRight && join.kind != JoinKind::kFull) return rows;
     for (size_t i = 0; i < right.size(); ++i) {
-      if (!met[i]) rows.push_back(Joined(Nulls(left_columns), right[i]));
+      if (!met[i]) rows.push_back(Joined(NullRow(left_columns), right[i]));
     }
     return rows;
   }
@@ -191,8 +191,8 @@ class Runner {
     for (const auto& set : sets) {
       std::map<Row, std::vector<const Row*>, Less> groups;
       if (set.empty())
-        groups[Nulls({node.columns.begin(),
-                      node.columns.begin() + static_cast<std::ptrdiff_t>(aggregate.keys.size())})];
+        groups[NullRow({node.columns.begin(),
+                        node.columns.begin() + static_cast<std::ptrdiff_t>(aggregate.keys.size())})];
       for (const Row& row : input) {
         const Surroundings frame{&node.input().columns, &row, outer};
         NAM_ASSIGN_OR_RETURN(Row keys, EvalAll(aggregate.keys, frame));
@@ -482,7 +482,7 @@ bool Before(const Row& a, const Row& b) {
 }
 
 absl::StatusOr<Rows> Run(const Query& query, const TableRows& tables) {
-  return Runner(tables).Run(*query.root, nullptr);
+  return LogicalRunner(tables).Run(*query.root, nullptr);
 }
 
 }  // namespace nam::plan::logical::testing

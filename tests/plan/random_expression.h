@@ -133,6 +133,8 @@ class Random {
           out.number = Number();
         }
     }
+    // The bounds of a slot may be wider than what its type holds.
+    if (!IsValueOf(out, slot.type)) out.number = b.known ? std::clamp<__int128>(0, b.low, b.high) : 0;
     return out;
   }
 

@@ -74,9 +74,9 @@ void CheckRow(const Row& row, const Schema& schema) {
   }
 }
 
-class Runner {
+class PhysicalRunner {
  public:
-  Runner(const PhysicalPlan& plan, const TableRows& tables) : plan_(plan), tables_(tables) {}
+  PhysicalRunner(const PhysicalPlan& plan, const TableRows& tables) : plan_(plan), tables_(tables) {}
 
   absl::StatusOr<std::vector<Rows>> Run() {
     for (const Pipeline& pipeline : plan_.pipelines) {
@@ -378,7 +378,7 @@ class Runner {
 }  // namespace
 
 absl::StatusOr<std::vector<Rows>> Run(const PhysicalPlan& plan, const TableRows& tables) {
-  return Runner(plan, tables).Run();
+  return PhysicalRunner(plan, tables).Run();
 }
 
 }  // namespace nam::plan::testing

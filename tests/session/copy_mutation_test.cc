@@ -17,6 +17,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/utf8.h"
 #include "csv/inflated_source.h"
+#include "tests/base/seeds.h"
 #include "tests/session/file_session.h"
 #include "tests/session/reference_rows.h"
 
@@ -35,10 +36,10 @@ struct WholeFile {
   const char* name;
   const char* options;
   Dialect dialect;
-  bool one_column;  // a text; otherwise kColumns
+  bool one_column;  // a text; otherwise kFiveColumns
   std::string text;
 };
-constexpr char kColumns[] = "id int not null, name text, born date, amount decimal(9,2), note varchar(8)";
+constexpr char kFiveColumns[] = "id int not null, name text, born date, amount decimal(9,2), note varchar(8)";
 
 Dialect Tbl() {
   Dialect tbl{.delimiter = '|', .quote = Dialect::kNoQuote, .escape = Dialect::kNoQuote};
@@ -235,14 +236,14 @@ class CopyMutationTest : public FileSession {
   void SetUp() override {
     Command("set nam.compaction = off");
     for (const char* const storage : {"columnar", "record"}) {
-      Command(
-          absl::StrCat("create table ", storage, "_five (", kColumns, ") with (storage = ", storage, ")"));
+      Command(absl::StrCat("create table ", storage, "_five (", kFiveColumns, ") with (storage = ", storage,
+                           ")"));
       Command(absl::StrCat("create table ", storage, "_one (a text) with (storage = ", storage, ")"));
     }
   }
 
-  /// The text of a field of kColumns as a query shows it; nothing if it is none of its column's type. What is
-  /// not written in the usual way is read as INSERT reads it.
+  /// The text of a field of kFiveColumns as a query shows it; nothing if it is none of its column's type.
+  /// What is not written in the usual way is read as INSERT reads it.
   std::optional<std::string> Shown(size_t column, const std::string& text) {
     static const char* const kTypes[] = {"int", "text", "date", "decimal(9,2)", "varchar(8)"};
     if (!IsReferenceUtf8(text)) return std::nullopt;
@@ -371,11 +372,6 @@ class CopyMutationTest : public FileSession {
   std::map<std::string, TextRows> present_;  // by table
   uint64_t loaded_ = 0, refused_ = 0;
 };
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 /// `text` with up to two bytes inserted, replaced or left out.
 std::string Mutated(std::string text, std::mt19937_64& random) {

@@ -25,7 +25,7 @@ class CopyTest : public FileSession {
   }
 };
 
-constexpr char kPeople[] =
+constexpr char kPeopleWithBalances[] =
     "id,name,born,balance\n"
     "1,Ada,1815-12-10,12.50\n"
     "2,\"Grace, Hopper\",1906-12-09,-0.05\n"
@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(Storage, EitherStorage, ::testing::Values("columnar", "
 
 TEST_P(EitherStorage, ACsvFileBecomesRows) {
   Command(Create("id int, name text, born date, balance decimal(9,2)"));
-  EXPECT_EQ(Command(Copy("people", Write("people.csv", kPeople), "header")), "COPY 4");
+  EXPECT_EQ(Command(Copy("people", Write("people.csv", kPeopleWithBalances), "header")), "COPY 4");
   EXPECT_EQ(Rows("select * from people order by id"), (TextRows{{"1", "Ada", "1815-12-10", "12.50"},
                                                                 {"2", "Grace, Hopper", "1906-12-09", "-0.05"},
                                                                 {"3", "NULL", "NULL", "NULL"},

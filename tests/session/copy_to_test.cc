@@ -194,7 +194,7 @@ class RandomValues {
   std::mt19937_64 random_;
 };
 
-constexpr char kColumns[] =
+constexpr char kEveryTypeColumns[] =
     "(a smallint, b int, c bigint, d boolean, e decimal(9,2), f decimal(38,1), g double precision, h real, "
     "i date, j time, k timestamp, l timestamptz, m interval, n uuid, o bytea, p char(5), q varchar(40), r "
     "text)";
@@ -216,7 +216,8 @@ TEST_F(CopyToTest, RowsOfEveryTypeComeBack) {
       RandomValues values(seed);
       for (const char* const table : {"t", "u"}) {
         Command(absl::StrCat("drop table if exists ", table));
-        Command(absl::StrCat("create table ", table, " ", kColumns, " with (storage = ", storage, ")"));
+        Command(
+            absl::StrCat("create table ", table, " ", kEveryTypeColumns, " with (storage = ", storage, ")"));
       }
       std::vector<std::string> rows;
       for (int i = 0; i < 40; ++i) rows.push_back(values.Row());

@@ -92,7 +92,7 @@ TEST_P(ElasticQueryTest, ALimitThatIsReachedEndsTheQuery) {
 }
 
 /// A compute server that answers every attempt, but whose results cannot be read: it is lost between the two.
-TEST(LostServerTest, WhatItReportedIsDoneAgain) {
+TEST(LostResultsTest, WhatItReportedIsDoneAgain) {
   InProcessCluster cluster({.fabric = fabric::Kind::kTcp, .memory_servers = 1, .compute_servers = 1});
   SmallTable numbers{{"numbers", {{"id", Type::Integer()}}, {{"id", 8}}, ""}, {}};
   for (int i = 0; i < 1000; ++i) numbers.rows.push_back({Value::Integer(i)});

@@ -13,13 +13,14 @@
 namespace nam::testing {
 namespace {
 
-constexpr char kPeople[] = "id,name,born,height\n1,Ada,1815-12-10,1.5\n2,Grace,1906-12-09,1.6\n3,,,\n";
+constexpr char kPeopleWithHeights[] =
+    "id,name,born,height\n1,Ada,1815-12-10,1.5\n2,Grace,1906-12-09,1.6\n3,,,\n";
 
 class FileQueryTest : public FileSession {
  protected:
   /// The memory that loads and tables hold, and how many tables there are.
   size_t Tables() { return cluster_.attachment().catalog().ListTables()->size(); }
-  const std::string people_ = Write("people.csv", kPeople);
+  const std::string people_ = Write("people.csv", kPeopleWithHeights);
 };
 
 TEST_F(FileQueryTest, AFileIsQueriedByItsName) {
@@ -94,7 +95,7 @@ TEST_F(FileQueryTest, ManyFilesAreOneTable) {
 TEST_F(FileQueryTest, AFileIsReadAnewByEachStatement) {
   const std::string query = absl::StrCat("select count(*) from '", people_, "'");
   EXPECT_EQ(Rows(query), (TextRows{{"3"}}));
-  Write("people.csv", absl::StrCat(kPeople, "4,Kurt,1906-04-28,1.7\n"));
+  Write("people.csv", absl::StrCat(kPeopleWithHeights, "4,Kurt,1906-04-28,1.7\n"));
   EXPECT_EQ(Rows(query), (TextRows{{"4"}}));
 }
 

@@ -6,7 +6,9 @@
 namespace nam::testing {
 namespace {
 
-TEST_F(QueryTest, DecimalsAreExact) {
+using QueryNumbersTest = QueryTest;
+
+TEST_F(QueryNumbersTest, DecimalsAreExact) {
   EXPECT_EQ(Rows("select sum(price), avg(price), min(price), max(price) from sales"),
             (TextRows{{"124885.00", "124.88500000", "0.01", "249.76"}}));
   EXPECT_EQ(Rows("select sum(price * 3 - 0.5) from sales where id < 2"), (TextRows{{"-0.19"}}));
@@ -14,20 +16,20 @@ TEST_F(QueryTest, DecimalsAreExact) {
   EXPECT_EQ(Rows("select count(*) from sales where price < 0.015"), (TextRows{{"1"}}));
 }
 
-TEST_F(QueryTest, SumsWidenInsteadOfWrapping) {
+TEST_F(QueryNumbersTest, SumsWidenInsteadOfWrapping) {
   // 1000 · (2^63 - 1) - (0 + … + 999)
   EXPECT_EQ(Rows("select sum(big) from sales"), (TextRows{{"9223372036854775307500"}}));
   EXPECT_EQ(Rows("select max(big * big) from sales"), (TextRows{{"85070591730234615847396907784232501249"}}));
 }
 
-TEST_F(QueryTest, OverflowBeyondThirtyEightDigitsIsAnError) {
+TEST_F(QueryNumbersTest, OverflowBeyondThirtyEightDigitsIsAnError) {
   const auto result = cluster_->session().Execute("select sum(big * big * big) from sales");
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.status().code(), absl::StatusCode::kOutOfRange) << result.status();
   EXPECT_FALSE(cluster_->session().Execute("select sum(big * big) from sales").ok());
 }
 
-TEST_F(QueryTest, DatesAndIntegersStayInTheirRange) {
+TEST_F(QueryNumbersTest, DatesAndIntegersStayInTheirRange) {
   // Computed on the compute servers, over vectors.
   EXPECT_EQ(Rows("select max(day + 2924462) from sales"), (TextRows{{"9999-12-31"}}));
   EXPECT_EQ(Error("select max(day + 2924463) from sales").sqlstate, "22008");
@@ -56,12 +58,12 @@ TEST_F(QueryTest, DatesAndIntegersStayInTheirRange) {
   EXPECT_EQ(Error("select max(cast(price * 1000 as smallint)) from sales").sqlstate, "22003");
 }
 
-TEST_F(QueryTest, DivisionByZeroIsAnErrorWhereItIsReached) {
+TEST_F(QueryNumbersTest, DivisionByZeroIsAnErrorWhereItIsReached) {
   EXPECT_FALSE(cluster_->session().Execute("select sum(10 / id) from sales").ok());
   EXPECT_EQ(Rows("select sum(case when id = 0 then 0 else 10 / id end) from sales"), (TextRows{{"27"}}));
 }
 
-TEST_F(QueryTest, AveragesAreRoundedAwayFromZero) {
+TEST_F(QueryNumbersTest, AveragesAreRoundedAwayFromZero) {
   // 1 / 128 = 0.0078125
   EXPECT_EQ(Rows("select avg(case when id = 0 then 1 else 0 end), avg(case when id = 0 then -1 else 0 end) "
                  "from sales where id < 128"),
@@ -72,7 +74,7 @@ TEST_F(QueryTest, AveragesAreRoundedAwayFromZero) {
             (TextRows{{"-0.023438"}}));  // -0.0234375
 }
 
-TEST_F(QueryTest, ComparisonsAndSumsOfFarScalesAreNoOverflow) {
+TEST_F(QueryNumbersTest, ComparisonsAndSumsOfFarScalesAreNoOverflow) {
   const std::string tiny = "0.00000000000000000000000000000000000001";  // 38 decimals
   EXPECT_EQ(Rows("select count(*) from sales where big > " + tiny), (TextRows{{"1000"}}));
   EXPECT_EQ(Rows("select count(*) from sales where big * 1 < " + tiny), (TextRows{{"0"}}));
@@ -82,7 +84,7 @@ TEST_F(QueryTest, ComparisonsAndSumsOfFarScalesAreNoOverflow) {
   EXPECT_EQ(Rows("select max(0 * (big * big) + id) from sales"), (TextRows{{"999"}}));
 }
 
-TEST_F(QueryTest, NumbersHaveThirtyEightDigits) {
+TEST_F(QueryNumbersTest, NumbersHaveThirtyEightDigits) {
   const std::string most = "99999999999999999999999999999999999999";
   // Computed over vectors, row by row, and at the coordinator.
   EXPECT_EQ(Rows("select max(id + " + most + ") from sales where id < 1"), (TextRows{{most}}));
@@ -108,7 +110,7 @@ TEST_F(QueryTest, NumbersHaveThirtyEightDigits) {
   EXPECT_EQ(Error("select max(id) + " + most + " from sales where id < 2").sqlstate, "22003");
 }
 
-TEST_F(QueryTest, ExtremesOfLimitAndAverage) {
+TEST_F(QueryNumbersTest, ExtremesOfLimitAndAverage) {
   EXPECT_EQ(Rows("select id from sales order by id limit 9223372036854775807").size(), 1000u);
   EXPECT_EQ(Rows("select id from sales order by id limit 9223372036854775807 offset 1").size(), 999u);
   EXPECT_EQ(Rows("select avg(id * 10000000000000000000000000000.0) from sales"),

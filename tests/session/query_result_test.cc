@@ -50,7 +50,7 @@ struct Attempt {
   std::vector<std::byte> pages;
 };
 
-class QueryResultTest : public testing::Test {
+class QueryResultTest : public ::testing::Test {
  protected:
   /// A query whose servers have finished their stage.
   struct Ending {

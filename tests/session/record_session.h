@@ -36,7 +36,7 @@ class SessionScans final : public optimizer::RecordTables {
 };
 
 /// A session over record tables alone.
-class RecordSessionTest : public testing::Test, public sql::TableSource {
+class RecordSessionTest : public ::testing::Test, public sql::TableSource {
  protected:
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
     if (!access_.tables.contains(name)) return absl::NotFoundError("no such table");

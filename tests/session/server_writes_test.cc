@@ -16,7 +16,7 @@
 namespace nam::testing {
 namespace {
 
-constexpr int kRows = 12'000;
+constexpr int kSourceRows = 12'000;
 
 class ServerWritesTest : public FileSession {
  protected:
@@ -29,7 +29,7 @@ class ServerWritesTest : public FileSession {
         "timestamp '2001-02-03 04:05:06' + i * interval '1 minute', i * interval '1 hour', "
         "('00000000-0000-0000-0000-' || lpad(i::text, 12, '0'))::uuid, i / 4.0::double precision, "
         "(chr(97 + i % 26) || ' ')::char(4) from generate_series(1, ",
-        kRows, ") g (i)"));
+        kSourceRows, ") g (i)"));
     Command("set nam.server_writes = on");
   }
   std::shared_ptr<const proto::Table> Table(const std::string& name) {
@@ -52,9 +52,9 @@ class ServerWritesTest : public FileSession {
 TEST_F(ServerWritesTest, ValuesOfAllTypesAreThoseThatTheSessionWrites) {
   EXPECT_EQ(
       Command("create table by_servers with (partition_by = 'i:4', sort_by = 'day') as select * from src"),
-      absl::StrCat("SELECT ", kRows));
+      absl::StrCat("SELECT ", kSourceRows));
   EXPECT_EQ(Allocations(*Table("by_servers")).size(), 2u) << "a group of each server";
-  EXPECT_EQ(Table("by_servers")->rows(), static_cast<uint64_t>(kRows));
+  EXPECT_EQ(Table("by_servers")->rows(), static_cast<uint64_t>(kSourceRows));
   EXPECT_EQ(Table("by_servers")->partitions_size(), 8);
   ExpectSame("by_servers", "src");
   Command("set nam.server_writes = off");
@@ -63,7 +63,7 @@ TEST_F(ServerWritesTest, ValuesOfAllTypesAreThoseThatTheSessionWrites) {
   ExpectSame("by_session", "by_servers");
   EXPECT_EQ(Rows("select count(*) from by_servers x join by_session y on x.u = y.u and x.t is not distinct "
                  "from y.t"),
-            (TextRows{{absl::StrCat(kRows)}}));
+            (TextRows{{absl::StrCat(kSourceRows)}}));
 }
 
 TEST_F(ServerWritesTest, RowsAreAddedBehindThoseThatAreThere) {
@@ -71,16 +71,16 @@ TEST_F(ServerWritesTest, RowsAreAddedBehindThoseThatAreThere) {
   Command("alter table t add column name text default 'none'");
   EXPECT_EQ(Command("insert into t values (0, 'a', 1, 'first')"), "INSERT 0 1");
   EXPECT_EQ(Command("insert into t (d, n, c) select d, i, c from src where i % 2 = 0"),
-            absl::StrCat("INSERT 0 ", kRows / 2));
+            absl::StrCat("INSERT 0 ", kSourceRows / 2));
   EXPECT_EQ(Allocations(*Table("t")).size(), 3u);
   EXPECT_EQ(Command("insert into t (n) select i from src where i < 0"), "INSERT 0 0");
   EXPECT_EQ(Allocations(*Table("t")).size(), 3u) << "who has no row leaves no group";
   EXPECT_EQ(Rows("select count(*), count(distinct name), min(name), max(n), sum(d) from t where n > 0"),
-            (TextRows{{absl::StrCat(kRows / 2), "1", "none", absl::StrCat(kRows), "45007500.0"}}))
+            (TextRows{{absl::StrCat(kSourceRows / 2), "1", "none", absl::StrCat(kSourceRows), "45007500.0"}}))
       << "rounded, as the column has it";
   EXPECT_EQ(Rows("select c || '|' from t where n = 2"), (TextRows{{"c|"}}));
   EXPECT_EQ(Command("vacuum t"), "VACUUM");
-  EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{absl::StrCat(kRows / 2 + 1)}}));
+  EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{absl::StrCat(kSourceRows / 2 + 1)}}));
 }
 
 TEST_F(ServerWritesTest, WhatColumnsDoNotTakeIsTheSameError) {
@@ -101,7 +101,7 @@ TEST_F(ServerWritesTest, WhatColumnsDoNotTakeIsTheSameError) {
   }
   EXPECT_EQ(Table("t")->rows(), 0u);
   EXPECT_EQ(Command("insert into t select 1, 'text      ', 999.99 from src"),
-            absl::StrCat("INSERT 0 ", kRows))
+            absl::StrCat("INSERT 0 ", kSourceRows))
       << "blanks that are too much are cut off";
   EXPECT_EQ(Rows("select distinct b || '|' from t"), (TextRows{{"text  |"}}));
   EXPECT_EQ(StateOf("insert into t (b) select 'x' from src"), "23502")
@@ -118,7 +118,7 @@ TEST_F(ServerWritesTest, AllBranchesOfAUnionAreThere) {
       Command(
           "create table t as select i, t from src union all select -id, 'record' from r union all select 0, "
           "'value' union all select i + 100000, upper(t) from src where i <= 100"),
-      absl::StrCat("SELECT ", kRows + 103));
+      absl::StrCat("SELECT ", kSourceRows + 103));
   EXPECT_EQ(Rows("select i, t from t where i <= 1 order by i"),
             (TextRows{{"-2", "record"}, {"-1", "record"}, {"0", "value"}, {"1", "text 1"}}));
   EXPECT_EQ(Rows("select count(*), min(t) from t where i > 100000 and t is not null"),
@@ -133,7 +133,7 @@ TEST_F(ServerWritesTest, SessionsWriteWhatTheyHaveToMakeThemselves) {
       {"select i, row_number() over (order by i) as n from src where i < 50", 49},
       {"select i from src where i <= 10 offset 3", 7},
       {"select distinct s from src", 100},
-      {"select a.i, b.t from src a join src b on a.i = b.i + 1", kRows - 1},
+      {"select a.i, b.t from src a join src b on a.i = b.i + 1", kSourceRows - 1},
       {"select i, g from src, generate_series(1, 2) g where i <= 10", 20},
       {"select max(i) as m from src having max(i) > 0", 1}};
   for (const auto& [query, rows] : queries) {
@@ -144,10 +144,11 @@ TEST_F(ServerWritesTest, SessionsWriteWhatTheyHaveToMakeThemselves) {
   for (const char* join : {"rrj", "ghj", "ghj_bloom", "rdma_ghj"}) {
     Command(absl::StrCat("set nam.join = '", join, "'"));
     EXPECT_EQ(Command("create table t as select a.i, b.t from src a join src b on a.i = b.i + 1"),
-              absl::StrCat("SELECT ", kRows - 1))
+              absl::StrCat("SELECT ", kSourceRows - 1))
         << join;
     EXPECT_EQ(Rows("select count(distinct i), sum(i) from t"),
-              (TextRows{{absl::StrCat(kRows - 1), absl::StrCat(int64_t{kRows} * (kRows + 1) / 2 - 1)}}))
+              (TextRows{{absl::StrCat(kSourceRows - 1),
+                         absl::StrCat(int64_t{kSourceRows} * (kSourceRows + 1) / 2 - 1)}}))
         << join;
     Command("drop table t");
   }
@@ -160,7 +161,7 @@ TEST_F(ServerWritesTest, ServersWithLittleMemoryWriteManyGroups) {
       Command(
           "create table t as select a.i, 'text ' || b.i % 17 as t, repeat('x', 30) as long from src a, src b "
           "where b.i <= 17"),
-      absl::StrCat("SELECT ", 17 * kRows));
+      absl::StrCat("SELECT ", 17 * kSourceRows));
   const auto table = Table("t");
   const std::set<uint64_t> allocations = Allocations(*table);
   EXPECT_LE(allocations.size(), 4u);
@@ -192,8 +193,9 @@ TEST_F(ServerWritesTest, AChunkLargerThanTheRestOfAGroupBeginsAnother) {
 TEST_F(ServerWritesTest, TheSessionWritesWhatWouldBeTooManyGroups) {
   Command("create table parted with (partition_by = 'i:40000') as select i from src");
   EXPECT_EQ(Allocations(*Table("parted")).size(), 1u);
-  EXPECT_EQ(Rows("select count(*), sum(i) from parted"),
-            (TextRows{{absl::StrCat(kRows), absl::StrCat(int64_t{kRows} * (kRows + 1) / 2)}}));
+  EXPECT_EQ(
+      Rows("select count(*), sum(i) from parted"),
+      (TextRows{{absl::StrCat(kSourceRows), absl::StrCat(int64_t{kSourceRows} * (kSourceRows + 1) / 2)}}));
   Command("set nam.result_mib_max = 1");
   Command(
       "create table many as select a.i, b.i as j, a.s from src a, src b where b.i <= 8000 and a.i + b.i < 9");
@@ -205,10 +207,10 @@ TEST_F(ServerWritesTest, TheSessionWritesWhatWouldBeTooManyGroups) {
 TEST_F(ServerWritesTest, FewRowsComeToTheSession) {
   Command("set nam.server_writes = auto");
   Command("create table t (n int) with (storage = columnar)");
-  EXPECT_EQ(Command("insert into t select i from src"), absl::StrCat("INSERT 0 ", kRows));
+  EXPECT_EQ(Command("insert into t select i from src"), absl::StrCat("INSERT 0 ", kSourceRows));
   EXPECT_EQ(Allocations(*Table("t")).size(), 1u);
   EXPECT_EQ(Command("insert into t select a.i from src a, src b where b.i <= 20"),
-            absl::StrCat("INSERT 0 ", 20 * kRows));
+            absl::StrCat("INSERT 0 ", 20 * kSourceRows));
   EXPECT_EQ(Allocations(*Table("t")).size(), 3u) << "many are written by both servers";
 }
 
@@ -216,7 +218,8 @@ TEST_F(ServerWritesTest, AlteredTablesAreWrittenByServersToo) {
   Command("create table t as select i, t from src");
   EXPECT_EQ(Command("alter table t add column extra int default 5"), "ALTER TABLE");
   EXPECT_EQ(Rows("select count(*), sum(i), min(extra), max(extra) from t"),
-            (TextRows{{absl::StrCat(kRows), absl::StrCat(int64_t{kRows} * (kRows + 1) / 2), "5", "5"}}));
+            (TextRows{{absl::StrCat(kSourceRows), absl::StrCat(int64_t{kSourceRows} * (kSourceRows + 1) / 2),
+                       "5", "5"}}));
 }
 
 TEST_F(ServerWritesTest, ManySessionsWriteAtOnce) {
@@ -237,13 +240,13 @@ TEST_F(ServerWritesTest, ManySessionsWriteAtOnce) {
     });
   }
   while (left > 0) {
-    EXPECT_EQ(
-        Rows(absl::StrCat("select session, turn from t group by session, turn having count(*) <> ", kRows)),
-        TextRows())
+    EXPECT_EQ(Rows(absl::StrCat("select session, turn from t group by session, turn having count(*) <> ",
+                                kSourceRows)),
+              TextRows())
         << "half an append";
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{absl::StrCat(kSessions * kTurns * kRows)}}));
+  EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{absl::StrCat(kSessions * kTurns * kSourceRows)}}));
 }
 
 TEST_F(ServerWritesTest, MemoryOfWhatFailsIsGivenBack) {

@@ -23,7 +23,7 @@ class NoTables final : public sql::TableSource {
   std::vector<std::string> Names() override { return {}; }
 };
 
-class SettingsTest : public testing::Test {
+class SettingsTest : public ::testing::Test {
  protected:
   /// The value that SHOW prints, the SQLSTATE, or an empty text for SET.
   std::string Run(const std::string& text) {

@@ -19,11 +19,11 @@ namespace {
 using session::ResultBatch;
 using session::ResultSet;
 
-constexpr int kRows = 150'000;
+constexpr int kSortedRows = 150'000;
 
 /// A number for each row, in no order.
 int64_t ValueOf(int64_t row) {
-  return row * 7919 % kRows;
+  return row * 7919 % kSortedRows;
 }
 
 /// Counts rows, whose first column must ascend; the test may end the statement.
@@ -53,8 +53,8 @@ class Ascending final : public session::RowReceiver {
   void ExpectAll() const {
     EXPECT_TRUE(ascends_);
     EXPECT_TRUE(matches_) << "a value beside another row's text";
-    EXPECT_EQ(rows_, static_cast<uint64_t>(kRows));
-    EXPECT_EQ(sum_, int64_t{kRows} * (kRows - 1) / 2);
+    EXPECT_EQ(rows_, static_cast<uint64_t>(kSortedRows));
+    EXPECT_EQ(sum_, int64_t{kSortedRows} * (kSortedRows - 1) / 2);
   }
   bool ascends() const { return ascends_; }
   uint64_t rows() const { return rows_; }
@@ -73,7 +73,7 @@ class SortTest : public ::testing::Test {
   void SetUp() override {
     SmallTable table{
         {"s", {{"id", Type::Integer()}, {"v", Type::Integer()}, {"t", Type::String()}}, {{"id", 8}}, ""}, {}};
-    for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t i = 0; i < kSortedRows; ++i) {
       table.rows.push_back(
           {Value::Integer(i), Value::Integer(ValueOf(i)), Value::String(absl::StrCat("row ", ValueOf(i)))});
     }
@@ -119,7 +119,7 @@ TEST_F(SortTest, AllRowsComeInOrder) {
     const auto result = Execute(absl::StrFormat("select %s from s order by v", columns), rows);
     ASSERT_TRUE(result.ok()) << result.status();
     rows.ExpectAll();
-    EXPECT_GT(rows.batches(), kRows / 4096);
+    EXPECT_GT(rows.batches(), kSortedRows / 4096);
     EXPECT_EQ(UsedAtLast(), used_);
   }
   Set("sorts_by_runs = off");
@@ -159,7 +159,7 @@ TEST_F(SortTest, RowsOfTheSessionAreSortedThere) {
   const auto result = Execute(
       absl::StrFormat("select v from (select v from s where v < %d union all select v from s where v >= %d) "
                       "u order by v",
-                      kRows / 3, kRows / 3),
+                      kSortedRows / 3, kSortedRows / 3),
       rows);
   // Its rows lie in the session's memory before they are sorted.
   if (!result.ok()) {
@@ -183,7 +183,7 @@ TEST_F(SortTest, NothingIsLeftBehindAnEndInTheMiddle) {
     return absl::OkStatus();
   });
   EXPECT_FALSE(Execute("select v, t from s order by v", cancelled).ok());
-  EXPECT_LT(cancelled.rows(), static_cast<uint64_t>(kRows));
+  EXPECT_LT(cancelled.rows(), static_cast<uint64_t>(kSortedRows));
   EXPECT_EQ(UsedAtLast(), used_) << "after a cancellation";
 
   Ascending failed;
@@ -203,7 +203,7 @@ TEST_F(SortTest, WindowsAreOverAllRows) {
       rows);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_TRUE(rows.ascends()) << "partitions come in their order, and rows in theirs";
-  EXPECT_EQ(rows.rows(), static_cast<uint64_t>(kRows));
+  EXPECT_EQ(rows.rows(), static_cast<uint64_t>(kSortedRows));
   EXPECT_EQ(UsedAtLast(), used_);
 
   // One partition of all rows is more than the session may hold.

@@ -21,7 +21,7 @@ namespace {
 using session::ResultBatch;
 using session::ResultSet;
 
-constexpr int kRows = 700;  // rows of numbers; their pairs are the square
+constexpr int kNumbers = 700;  // rows of numbers; their pairs are the square
 constexpr char kPairs[] = "select a.id, b.id from numbers a, numbers b";
 
 /// Counts pairs and sums them up; calls the test before each batch.
@@ -44,14 +44,14 @@ class Pairs final : public session::RowReceiver {
     EXPECT_LE(batch.rows(), 4096u);
     rows_ += batch.rows();
     for (size_t row = 0; row < batch.rows(); ++row) {
-      const auto pair = static_cast<size_t>(batch.number(0, row) * kRows + batch.number(1, row));
+      const auto pair = static_cast<size_t>(batch.number(0, row) * kNumbers + batch.number(1, row));
       if (seen_.at(pair)++ > 0) ++repeated_;
     }
     return absl::OkStatus();
   }
 
   void ExpectAll() const {
-    EXPECT_EQ(rows_, uint64_t{kRows} * kRows);
+    EXPECT_EQ(rows_, uint64_t{kNumbers} * kNumbers);
     EXPECT_EQ(repeated_, 0);
   }
   int batches() const { return batches_; }
@@ -64,14 +64,14 @@ class Pairs final : public session::RowReceiver {
   int batches_ = 0;
   int repeated_ = 0;
   uint64_t rows_ = 0;
-  std::vector<uint8_t> seen_ = std::vector<uint8_t>(kRows * kRows);
+  std::vector<uint8_t> seen_ = std::vector<uint8_t>(kNumbers * kNumbers);
 };
 
 class StreamTest : public ::testing::Test {
  protected:
   void SetUp() override {
     SmallTable numbers{{"numbers", {{"id", Type::Integer()}}, {{"id", 8}}, ""}, {}};
-    for (int i = 0; i < kRows; ++i) numbers.rows.push_back({Value::Integer(i)});
+    for (int i = 0; i < kNumbers; ++i) numbers.rows.push_back({Value::Integer(i)});
     ASSERT_TRUE(Load(cluster_.attachment(), numbers, {.block_bytes = 1024}).ok());
     Narrow(cluster_.session());
   }
@@ -101,7 +101,7 @@ TEST_F(StreamTest, AllRowsComeInWindows) {
     ASSERT_TRUE(result.ok()) << result.status();
     rows.ExpectAll();
     EXPECT_GT(rows.batches(), 100);
-    EXPECT_EQ(result->command, absl::StrCat("SELECT ", kRows * kRows));
+    EXPECT_EQ(result->command, absl::StrCat("SELECT ", kNumbers * kNumbers));
     EXPECT_EQ(result->columns.size(), 2u);
     EXPECT_TRUE(result->rows.empty());
   }
@@ -245,7 +245,7 @@ class LostServerTest : public ::testing::Test {
  protected:
   void SetUp() override {
     SmallTable numbers{{"numbers", {{"id", Type::Integer()}}, {{"id", 8}}, ""}, {}};
-    for (int i = 0; i < kRows; ++i) numbers.rows.push_back({Value::Integer(i)});
+    for (int i = 0; i < kNumbers; ++i) numbers.rows.push_back({Value::Integer(i)});
     ASSERT_TRUE(Load(cluster_.attachment(), numbers, {.block_bytes = 1024}).ok());
     handlers_.Add(execution::kRunAttempt,
                   [this](const proto::AttemptRequest& request, const catalog::IncomingCall&) {
@@ -381,7 +381,7 @@ TEST_F(LostServerTest, WhatItLeftInScratchMemoryIsGivenBack) {
   const uint64_t used = cluster_.UsedBytes();
   const auto result = cluster_.session().Execute(absl::StrCat(kPairs, " order by 1, 2"));
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->rows.size(), size_t{kRows} * kRows);
+  EXPECT_EQ(result->rows.size(), size_t{kNumbers} * kNumbers);
   EXPECT_GT(left, 0) << "it had a share, and wrote";
   Clock& clock = cluster_.attachment().fabric().clock();
   const Deadline deadline = clock.After(60'000'000);

@@ -15,7 +15,9 @@
 namespace nam::testing {
 namespace {
 
-TEST_F(TreeQueryByPartsTest, ScratchMemoryIsGivenBackBehindEachQuery) {
+using TreeQueryMemoryTest = TreeQueryByPartsTest;
+
+TEST_F(TreeQueryMemoryTest, ScratchMemoryIsGivenBackBehindEachQuery) {
   const LogicalResults results = LogicalResults::Read("tests/sql/logical_results.txt");
   Load(results, "");
   session::Session& session = cluster_.session();
@@ -105,7 +107,7 @@ TEST_F(CrowdedWithoutScratchTest, FortyQueriesAtATimeEndOrAreOutOfMemory) {
 }
 
 /// A build side of more than four times what servers may hold of it.
-TEST_F(TreeQueryByPartsTest, BuildSidesBeyondTheBudgetAreJoinedByParts) {
+TEST_F(TreeQueryMemoryTest, BuildSidesBeyondTheBudgetAreJoinedByParts) {
   constexpr int kRows = 200'000, kSmallRows = 1'000;
   SmallTable table{
       {"big", {{"k", Type::Integer()}, {"p", Type::Integer()}, {"v", Type::Integer(), true}}, {{"k", 8}}, ""},

@@ -23,7 +23,7 @@ namespace {
 
 using sql::LogicalResults;
 
-class TreeResultTest : public testing::Test, public sql::TableSource {
+class TreeResultTest : public ::testing::Test, public sql::TableSource {
  protected:
   void Read(const std::string& file) {
     results_ = LogicalResults::Read("tests/sql/" + file);

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"
+#include "tests/base/seeds.h"
 #include "tests/cluster/oracle.h"
 #include "types/sql_error.h"
 
@@ -19,17 +20,14 @@ namespace nam::simulation {
 namespace {
 
 /// Further seeds: ./run test sim.
-#ifndef NAM_SIM_SEEDS
-#define NAM_SIM_SEEDS 20
-#endif
-constexpr uint64_t kSeeds = NAM_SIM_SEEDS;
-constexpr uint64_t kSeedsOfACase = 10;
-constexpr int kRows = 3'000;
+constexpr uint64_t kCrowdSeeds = 20;
+constexpr uint64_t kCrowdSeedsOfACase = 10;
+constexpr int kCrowdRows = 3'000;
 constexpr int kClients = 4, kSessionsOfAClient = 10;
 /// Its rows leave in windows.
 constexpr size_t kStream = 3;
 
-const std::vector<std::string>& Queries() {
+const std::vector<std::string>& CrowdQueries() {
   static const std::vector<std::string> queries = {
       "select count(*), sum(n) from (select v, count(*) as n from keys group by v) g",
       "select v, count(*) from keys group by v having sum(k) > 100 order by 2 desc, 1 limit 5",
@@ -63,7 +61,7 @@ class Crowd {
     uint64_t compute_memory_bytes = uint64_t{4} << 20;
     uint64_t first_bytes = uint64_t{16} << 20;  // of an attempt
     uint64_t scratch_bytes = uint64_t{16} << 20;
-    int rows = kRows;
+    int rows = kCrowdRows;
     size_t running_max = 32, waiting_max = 64;
   };
   Crowd(uint64_t seed, const Options& options) : world_({.seed = seed}) {
@@ -130,11 +128,11 @@ class Crowd {
 };
 
 /// The memory that one query has at a time.
-const std::vector<testing::TextRows>& Expected() {
+const std::vector<testing::TextRows>& CrowdAnswers() {
   static const std::vector<testing::TextRows> rows = [] {
     Crowd crowd(1, {.compute_memory_bytes = uint64_t{1} << 30});
     std::vector<testing::TextRows> made;
-    for (const std::string& query : Queries()) {
+    for (const std::string& query : CrowdQueries()) {
       const auto result = crowd.client().session().Execute(query);
       EXPECT_TRUE(result.ok()) << query << "\n" << result.status();
       made.push_back(result.ok() ? testing::Sorted(testing::ToText(*result)) : testing::TextRows());
@@ -169,7 +167,7 @@ Outcome RunForty(uint64_t seed, bool much_scratch) {
     for (int s = 0; s < kSessionsOfAClient; ++s) sessions.push_back(Crowd::NewSession(*clients.back()));
   }
   for (size_t i = 0; i < sessions.size(); ++i) {
-    const size_t number = random.Below(Queries().size());
+    const size_t number = random.Below(CrowdQueries().size());
     const bool queue = random.OneIn(2);
     const int64_t pause_us = random.OneIn(2) ? 0 : random.Between(100, 20'000);
     threads.push_back(
@@ -182,18 +180,18 @@ Outcome RunForty(uint64_t seed, bool much_scratch) {
               crowd.Pause(pause_us);
               return absl::OkStatus();
             });
-            status = session.Execute(Queries()[number], reader).status();
-            EXPECT_TRUE(!status.ok() || reader.rows() == kRows);
+            status = session.Execute(CrowdQueries()[number], reader).status();
+            EXPECT_TRUE(!status.ok() || reader.rows() == kCrowdRows);
           } else {
-            const auto result = session.Execute(Queries()[number]);
+            const auto result = session.Execute(CrowdQueries()[number]);
             status = result.status();
-            EXPECT_TRUE(!status.ok() || testing::Sorted(testing::ToText(*result)) == Expected()[number]);
+            EXPECT_TRUE(!status.ok() || testing::Sorted(testing::ToText(*result)) == CrowdAnswers()[number]);
           }
           outcome.right += status.ok();
           if (status.ok()) return;
           ++outcome.out_of_memory;
           EXPECT_EQ(SqlErrorOf(status).value_or(SqlError{}).sqlstate, much_scratch ? "none" : "53200")
-              << Queries()[number] << "\n"
+              << CrowdQueries()[number] << "\n"
               << status;
         }));
   }
@@ -206,8 +204,9 @@ Outcome RunForty(uint64_t seed, bool much_scratch) {
 class AdmissionSim : public ::testing::TestWithParam<uint64_t> {};
 
 TEST_P(AdmissionSim, FortyQueriesWithScratchMemoryEnoughAllFinish) {
-  Expected();
-  for (uint64_t seed = GetParam() * kSeedsOfACase + 1; seed <= (GetParam() + 1) * kSeedsOfACase; ++seed) {
+  CrowdAnswers();
+  for (uint64_t seed = GetParam() * kCrowdSeedsOfACase + 1; seed <= (GetParam() + 1) * kCrowdSeedsOfACase;
+       ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     EXPECT_EQ(RunForty(seed, /*much_scratch=*/true).right, kClients * kSessionsOfAClient);
     if (HasFailure()) return;
@@ -215,9 +214,10 @@ TEST_P(AdmissionSim, FortyQueriesWithScratchMemoryEnoughAllFinish) {
 }
 
 TEST_P(AdmissionSim, FortyQueriesWithLittleScratchMemoryFinishOrSaySo) {
-  Expected();
+  CrowdAnswers();
   int out_of_memory = 0;
-  for (uint64_t seed = GetParam() * kSeedsOfACase + 1; seed <= (GetParam() + 1) * kSeedsOfACase; ++seed) {
+  for (uint64_t seed = GetParam() * kCrowdSeedsOfACase + 1; seed <= (GetParam() + 1) * kCrowdSeedsOfACase;
+       ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     const Outcome outcome = RunForty(seed, /*much_scratch=*/false);
     EXPECT_EQ(outcome.right + outcome.out_of_memory, kClients * kSessionsOfAClient);
@@ -227,7 +227,9 @@ TEST_P(AdmissionSim, FortyQueriesWithLittleScratchMemoryFinishOrSaySo) {
   EXPECT_GT(out_of_memory, 0) << "a test without a lack of memory";
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, AdmissionSim, ::testing::Range(uint64_t{0}, kSeeds / kSeedsOfACase));
+INSTANTIATE_TEST_SUITE_P(Seeds, AdmissionSim,
+                         ::testing::Range(uint64_t{0}, FromEnvironment("NAM_SIM_SEEDS", kCrowdSeeds) /
+                                                           kCrowdSeedsOfACase));
 
 constexpr char kStreamOfGroups[] = "select k, n from (select k, count(*) as n from keys group by k) g";
 
@@ -288,7 +290,7 @@ TEST(StreamsThatEnd, ACancelledStreamLeavesNothing) {
 
 /// A server where too many queries wait is not needed while another one takes their work.
 TEST(CrowdsOfQueries, WhoIsRefusedEverywhereIsTold) {
-  Expected();
+  CrowdAnswers();
   int right = 0, refused = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -305,9 +307,9 @@ TEST(CrowdsOfQueries, WhoIsRefusedEverywhereIsTold) {
     }
     for (const auto& session : all) {
       threads.push_back(client->fabric().StartThread("session", [&, s = session.get()] {
-        const auto result = s->Execute(Queries()[2]);
+        const auto result = s->Execute(CrowdQueries()[2]);
         if (result.ok()) {
-          EXPECT_EQ(testing::Sorted(testing::ToText(*result)), Expected()[2]);
+          EXPECT_EQ(testing::Sorted(testing::ToText(*result)), CrowdAnswers()[2]);
           ++right;
         } else {
           EXPECT_EQ(SqlErrorOf(result.status()).value_or(SqlError{}).sqlstate, "53300") << result.status();

@@ -4,18 +4,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "simulation/run.h"
+#include "tests/base/seeds.h"
 
 namespace nam::simulation {
 namespace {
 
-#ifndef NAM_SIM_SEEDS
-#define NAM_SIM_SEEDS 50
-#endif
-constexpr int kSeedsOfACase = 10;
+/// Further seeds: ./run test sim.
+constexpr uint64_t kRunSeeds = 50;
+constexpr uint64_t kRunSeedsOfACase = 10;
 /// One of this many seeds runs twice.
 constexpr uint64_t kTwiceEvery = 20;
 
-const QueryAnswers& Answers() {
+const QueryAnswers& AnswersOfAllWorkloads() {
   static const QueryAnswers* const answers = [] {
     auto made = MakeAnswers(Workloads::kAll, 0.002);
     EXPECT_TRUE(made.ok()) << made.status();
@@ -25,7 +25,8 @@ const QueryAnswers& Answers() {
 }
 
 RunResult RunSeed(uint64_t seed, const FaultKinds& faults, const char* generation = "fdr",
-                  Workloads workload = Workloads::kAll, const QueryAnswers& answers = Answers()) {
+                  Workloads workload = Workloads::kAll,
+                  const QueryAnswers& answers = AnswersOfAllWorkloads()) {
   RunOptions options;
   options.seed = seed;
   options.workload = workload;
@@ -40,11 +41,11 @@ RunResult RunSeed(uint64_t seed, const FaultKinds& faults, const char* generatio
   return result;
 }
 
-class ClusterTest : public testing::TestWithParam<int> {};
+class ClusterTest : public ::testing::TestWithParam<uint64_t> {};
 
 TEST_P(ClusterTest, EveryAnswerIsRightOrACleanError) {
-  for (int i = 0; i < kSeedsOfACase; ++i) {
-    const auto seed = static_cast<uint64_t>(GetParam() * kSeedsOfACase + i + 1);
+  for (uint64_t seed = GetParam() * kRunSeedsOfACase + 1; seed <= (GetParam() + 1) * kRunSeedsOfACase;
+       ++seed) {
     const RunResult result = RunSeed(seed, FaultKinds());
     EXPECT_GT(result.right + result.loads, 0) << "seed " << seed;
     if (seed % kTwiceEvery == 0) {
@@ -53,7 +54,9 @@ TEST_P(ClusterTest, EveryAnswerIsRightOrACleanError) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, ClusterTest, testing::Range(0, NAM_SIM_SEEDS / kSeedsOfACase));
+INSTANTIATE_TEST_SUITE_P(Seeds, ClusterTest,
+                         ::testing::Range(uint64_t{0},
+                                          FromEnvironment("NAM_SIM_SEEDS", kRunSeeds) / kRunSeedsOfACase));
 
 TEST(ClusterWithoutFaultsTest, EveryStatementSucceeds) {
   for (const Workloads workload : {Workloads::kSsb, Workloads::kTpch}) {

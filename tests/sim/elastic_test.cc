@@ -12,21 +12,13 @@
 #include "simulation/benchmark_answers.h"
 #include "simulation/cluster.h"
 #include "tests/cluster/oracle.h"
+#include "tests/sim/loaded_cluster.h"
 #include "workload/sqlite_oracle.h"
 
 namespace nam::simulation {
 namespace {
 
-constexpr uint64_t kSeeds = 80;
-
-const BenchmarkAnswers& Answers() {
-  static const BenchmarkAnswers* const answers = [] {
-    auto made = BenchmarkAnswers::Make(SsbBenchmark(), 0.002);
-    EXPECT_TRUE(made.ok()) << made.status();
-    return made->release();
-  }();
-  return *answers;
-}
+constexpr uint64_t kElasticSeeds = 80;
 
 /// A cluster with SSB in it, and a client whose queries claim their work. Each READ takes long, so that
 /// there is time for servers to come and go.
@@ -94,7 +86,7 @@ class Elastic {
 
 TEST(ElasticTest, WhatAKilledComputeServerHadIsDoneOnceByOthers) {
   int killed_in_time = 0;
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (uint64_t seed = 1; seed <= kElasticSeeds; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomStream random(seed);
     const auto& query = Answers().queries()[random.Below(Answers().queries().size())];
@@ -115,7 +107,7 @@ TEST(ElasticTest, WhatAKilledComputeServerHadIsDoneOnceByOthers) {
     EXPECT_TRUE(SameRows(result.rows, query.rows)) << query.id;
   }
   // A test that kills too late tests nothing.
-  EXPECT_GT(killed_in_time, static_cast<int>(kSeeds / 2));
+  EXPECT_GT(killed_in_time, static_cast<int>(kElasticSeeds / 2));
 }
 
 /// Only one server has a share of it; the other one has none yet when it is dead.

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"
+#include "tests/base/seeds.h"
 #include "tests/cluster/oracle.h"
 #include "tests/sim/loaded_cluster.h"
 #include "types/sql_error.h"
@@ -17,18 +18,14 @@ namespace nam::simulation {
 namespace {
 
 /// Further seeds: ./run test sim.
-#ifndef NAM_SIM_SEEDS
-#define NAM_SIM_SEEDS 100
-#endif
-constexpr uint64_t kSeeds = NAM_SIM_SEEDS;
-constexpr uint64_t kSeedsOfACase = 20;
-/// After a kill a query fails, or completes, within this time plus its usual one. Timeouts notice a host that
-/// is silent, in each stage.
-constexpr double kPromisedMs = 5'000, kSilentHostMs = 14'000;
+constexpr uint64_t kStreamedSeeds = 100;
+constexpr uint64_t kStreamedSeedsOfACase = 20;
+/// Instead of kPromisedMs: timeouts notice a host that is silent, in each stage.
+constexpr double kSilentPeerMs = 14'000;
 /// Simulated calls have no keepalive: timeouts of exchanges notice that a process has stopped.
 constexpr double kStoppedMs = 60'000;
 
-const std::vector<std::string>& Queries() {
+const std::vector<std::string>& JoinQueries() {
   static const std::vector<std::string> queries = {
       "select count(*), sum(a.lo_revenue), sum(b.lo_tax) from lineorder a join lineorder b on a.lo_orderkey "
       "= b.lo_orderkey and a.lo_linenumber = b.lo_linenumber",
@@ -61,12 +58,12 @@ class Streamed : public LoadedCluster {
 };
 
 /// The answers by other ways of joining, in a cluster without faults.
-const std::vector<testing::TextRows>& Expected() {
+const std::vector<testing::TextRows>& JoinAnswers() {
   static const std::vector<testing::TextRows> rows = [] {
     Streamed streamed(1, 2);
     streamed.Set("join = auto");
     std::vector<testing::TextRows> made;
-    for (const std::string& query : Queries()) {
+    for (const std::string& query : JoinQueries()) {
       const auto result = streamed.Execute(query);
       EXPECT_TRUE(result.ok()) << query << "\n" << result.status();
       made.push_back(result.ok() ? testing::ToText(*result) : testing::TextRows());
@@ -80,60 +77,61 @@ const std::vector<testing::TextRows>& Expected() {
 class ExchangeSim : public ::testing::TestWithParam<uint64_t> {};
 
 TEST(ExchangeSimulation, StreamedJoinsAreThoseOfOtherPlansOnAnyNumberOfServers) {
-  Expected();  // in a world of its own
+  JoinAnswers();  // in a world of its own
   for (const int variant : {0, 1, 2, 3, 4, 5}) {
     const int servers = 1 << variant / 2;
     SCOPED_TRACE(absl::StrCat(servers, variant % 2 == 0 ? " servers" : " servers, with Bloom filters"));
     Streamed streamed(static_cast<uint64_t>(servers), servers);
     if (variant % 2 != 0) streamed.Set("join = 'ghj_bloom'");
-    for (size_t q = 0; q < Queries().size(); ++q) {
-      const auto plan = streamed.Execute("explain analyze " + Queries()[q]);
-      ASSERT_TRUE(plan.ok()) << Queries()[q] << "\n" << plan.status();
+    for (size_t q = 0; q < JoinQueries().size(); ++q) {
+      const auto plan = streamed.Execute("explain analyze " + JoinQueries()[q]);
+      ASSERT_TRUE(plan.ok()) << JoinQueries()[q] << "\n" << plan.status();
       std::string lines;
       for (const auto& row : plan->rows) absl::StrAppend(&lines, row[0].text, "\n");
       EXPECT_NE(lines.find(absl::StrCat("streamed between ", servers, " compute server")), std::string::npos)
           << lines;
-      const auto result = streamed.Execute(Queries()[q]);
-      ASSERT_TRUE(result.ok()) << Queries()[q] << "\n" << result.status();
-      EXPECT_EQ(testing::ToText(*result), Expected()[q]) << Queries()[q];
+      const auto result = streamed.Execute(JoinQueries()[q]);
+      ASSERT_TRUE(result.ok()) << JoinQueries()[q] << "\n" << result.status();
+      EXPECT_EQ(testing::ToText(*result), JoinAnswers()[q]) << JoinQueries()[q];
     }
     EXPECT_TRUE(streamed.cluster().Idle());
   }
 }
 
 TEST_P(ExchangeSim, AnyServerDiesAtAnyPoint) {
-  Expected();
+  JoinAnswers();
   int in_time = 0, memory_lost = 0;
-  for (uint64_t seed = GetParam() * kSeedsOfACase + 1; seed <= (GetParam() + 1) * kSeedsOfACase; ++seed) {
+  for (uint64_t seed = GetParam() * kStreamedSeedsOfACase + 1;
+       seed <= (GetParam() + 1) * kStreamedSeedsOfACase; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomStream random(seed);
-    const size_t q = random.Below(Queries().size());
+    const size_t q = random.Below(JoinQueries().size());
     Streamed streamed(seed, static_cast<int>(random.Between(2, 4)));
     if (random.OneIn(2)) streamed.Set("join = 'ghj_bloom'");
     const uint64_t loaded_bytes = streamed.cluster().UsedBytes();
-    const auto whole = streamed.Execute(Queries()[q]);
-    ASSERT_TRUE(whole.ok()) << Queries()[q] << "\n" << whole.status();
-    EXPECT_EQ(testing::ToText(*whole), Expected()[q]) << Queries()[q];
+    const auto whole = streamed.Execute(JoinQueries()[q]);
+    ASSERT_TRUE(whole.ok()) << JoinQueries()[q] << "\n" << whole.status();
+    EXPECT_EQ(testing::ToText(*whole), JoinAnswers()[q]) << JoinQueries()[q];
     const bool memory = random.OneIn(5), whole_host = random.OneIn(4);
     const Cluster::Role role = memory ? Cluster::Role::kMemory : Cluster::Role::kCompute;
     const auto victim = static_cast<int>(random.Below(static_cast<uint64_t>(streamed.cluster().count(role))));
     const auto after_us = static_cast<int64_t>(whole->elapsed_ms * static_cast<double>(random.Below(1000)));
     bool done = false;
     double killed_ms = 0;
-    const auto result = streamed.Execute(Queries()[q], [&] {
+    const auto result = streamed.Execute(JoinQueries()[q], [&] {
       streamed.Pause(after_us);
       in_time += !done;
       killed_ms = streamed.NowMs();
       streamed.cluster().Kill(role, victim, whole_host);
     });
     done = true;
-    EXPECT_LT(streamed.NowMs() - killed_ms, (whole_host ? kSilentHostMs : kPromisedMs) + whole->elapsed_ms)
-        << Queries()[q] << "\n"
+    EXPECT_LT(streamed.NowMs() - killed_ms, (whole_host ? kSilentPeerMs : kPromisedMs) + whole->elapsed_ms)
+        << JoinQueries()[q] << "\n"
         << result.status();
     if (result.ok()) {
-      EXPECT_EQ(testing::ToText(*result), Expected()[q]) << Queries()[q];
+      EXPECT_EQ(testing::ToText(*result), JoinAnswers()[q]) << JoinQueries()[q];
     } else {
-      EXPECT_TRUE(memory) << Queries()[q] << "\n" << result.status();
+      EXPECT_TRUE(memory) << JoinQueries()[q] << "\n" << result.status();
       EXPECT_TRUE(absl::IsUnavailable(result.status()) || SqlErrorOf(result.status()).has_value())
           << result.status();
       ++memory_lost;
@@ -146,25 +144,25 @@ TEST_P(ExchangeSim, AnyServerDiesAtAnyPoint) {
     if (HasFailure()) return;
   }
   // A test that kills too late tests nothing.
-  EXPECT_GT(in_time, static_cast<int>(kSeedsOfACase / 4));
+  EXPECT_GT(in_time, static_cast<int>(kStreamedSeedsOfACase / 4));
 }
 
 /// A process was stopped, and its card may or may not still answer: the stage runs again without it. Early in
 /// the stage the others miss what it still owes. An unanswered call to it is not noticed here.
 TEST(ExchangeSimulation, AMemberThatStandsStillIsLeftOut) {
-  Expected();
+  JoinAnswers();
   int in_time = 0;
   for (const int variant : {0, 1, 2, 3}) {
     const bool bloom = variant % 2 != 0, card_too = variant / 2 % 2 != 0;
     SCOPED_TRACE(absl::StrCat(bloom ? "ghj_bloom" : "ghj", card_too ? ", the card too" : ""));
     Streamed streamed(static_cast<uint64_t>(variant) + 1, 2 + variant % 3);
     if (bloom) streamed.Set("join = 'ghj_bloom'");
-    const auto whole = streamed.Execute(Queries()[0]);
+    const auto whole = streamed.Execute(JoinQueries()[0]);
     ASSERT_TRUE(whole.ok()) << whole.status();
     const fabric::sim::ProcessId victim = streamed.cluster().ProcessOf(Cluster::Role::kCompute, variant % 2);
     bool done = false;
     double stopped_ms = 0;
-    const auto result = streamed.Execute(Queries()[0], [&] {
+    const auto result = streamed.Execute(JoinQueries()[0], [&] {
       streamed.Pause(static_cast<int64_t>(whole->elapsed_ms * 300));
       in_time += !done;
       stopped_ms = streamed.NowMs();
@@ -174,14 +172,14 @@ TEST(ExchangeSimulation, AMemberThatStandsStillIsLeftOut) {
     EXPECT_LT(streamed.NowMs() - stopped_ms, kStoppedMs + whole->elapsed_ms);
     streamed.world().Resume(victim);
     ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_EQ(testing::ToText(*result), Expected()[0]);
+    EXPECT_EQ(testing::ToText(*result), JoinAnswers()[0]);
   }
   EXPECT_GT(in_time, 2);
 }
 
 /// Sessions whose members come in another order each time, and more queries than a server runs at once.
 TEST(ExchangeSimulation, SessionsThatAllWantAllServersEndAll) {
-  Expected();
+  JoinAnswers();
   Streamed streamed(3, 3);
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 1; i <= 6; ++i) {
@@ -196,10 +194,10 @@ TEST(ExchangeSimulation, SessionsThatAllWantAllServersEndAll) {
   for (const auto& client : clients) {
     threads.push_back((*harness)->StartThread("query", [&client] {
       for (int i = 0; i < 3; ++i) {
-        const auto result = client->session().Execute(Queries()[0]);
+        const auto result = client->session().Execute(JoinQueries()[0]);
         EXPECT_TRUE(result.ok()) << result.status();
         if (!result.ok()) return;
-        EXPECT_EQ(testing::ToText(*result), Expected()[0]);
+        EXPECT_EQ(testing::ToText(*result), JoinAnswers()[0]);
       }
     }));
   }
@@ -208,7 +206,9 @@ TEST(ExchangeSimulation, SessionsThatAllWantAllServersEndAll) {
   EXPECT_TRUE(streamed.cluster().Idle());
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, ExchangeSim, ::testing::Range(uint64_t{0}, kSeeds / kSeedsOfACase));
+INSTANTIATE_TEST_SUITE_P(Seeds, ExchangeSim,
+                         ::testing::Range(uint64_t{0}, FromEnvironment("NAM_SIM_SEEDS", kStreamedSeeds) /
+                                                           kStreamedSeedsOfACase));
 
 }  // namespace
 }  // namespace nam::simulation

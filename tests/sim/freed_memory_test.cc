@@ -19,16 +19,16 @@ namespace nam::simulation {
 namespace {
 
 constexpr uint64_t kMemoryBytes = uint64_t{8} << 20;
-constexpr uint32_t kLeaseMs = 3'000;
+constexpr uint32_t kLongLeaseMs = 3'000;
 
-class FreedMemory : public testing::TestWithParam<uint64_t> {
+class FreedMemory : public ::testing::TestWithParam<uint64_t> {
  protected:
   FreedMemory() : world_({.seed = GetParam()}) {
     auto cluster = Cluster::Start(world_, {.memory_servers = 1,
                                            .compute_servers = 0,
                                            .memory_bytes = kMemoryBytes,
                                            .scratch_bytes = 0,
-                                           .lease_ms = kLeaseMs});
+                                           .lease_ms = kLongLeaseMs});
     EXPECT_TRUE(cluster.ok()) << cluster.status();
     cluster_ = *std::move(cluster);
     owner_ = NewClient("owner");
@@ -86,7 +86,7 @@ class FreedMemory : public testing::TestWithParam<uint64_t> {
   std::unique_ptr<storage::Channel> channel_;
   std::unique_ptr<storage::VerbBatch> batch_;
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, FreedMemory, testing::Range<uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, FreedMemory, ::testing::Range<uint64_t>(1, 6));
 
 TEST_P(FreedMemory, IsMadeAgainInATightLoop) {
   for (int i = 0; i < 10; ++i) {
@@ -96,7 +96,7 @@ TEST_P(FreedMemory, IsMadeAgainInATightLoop) {
     ASSERT_TRUE(writer_->attachment().OpenExtents(server_, {allocation}).ok());
     const int64_t begun_ns = world_.NowNs();
     Abort(allocation);
-    EXPECT_LT(world_.NowNs() - begun_ns, int64_t{kLeaseMs} * 500'000) << "by the other's next renewal";
+    EXPECT_LT(world_.NowNs() - begun_ns, int64_t{kLongLeaseMs} * 500'000) << "by the other's next renewal";
   }
 }
 
@@ -128,7 +128,7 @@ TEST_P(FreedMemory, WaitsForTheFenceOfAMemberThatSaysNothing) {
   const int64_t begun_ns = world_.NowNs();
   const auto extents = AllocateAll(Begin());
   ASSERT_TRUE(extents.ok()) << extents.status();
-  EXPECT_LT(world_.NowNs() - begun_ns, int64_t{kLeaseMs} * 2'000'000) << "its lease";
+  EXPECT_LT(world_.NowNs() - begun_ns, int64_t{kLongLeaseMs} * 2'000'000) << "its lease";
   world_.Resume(writer_->process());
   Sleep(500'000);
   EXPECT_EQ(Word(), 0u) << "its connections are ended";

@@ -10,18 +10,18 @@
 namespace nam::simulation {
 namespace {
 
-constexpr uint32_t kLeaseMs = 1'000;
+constexpr uint32_t kShortLeaseMs = 1'000;
 
 /// A cluster with a record table that lies on both memory servers, and a client. Hosts are cut off from the
 /// catalog alone, as by a fault of the network between them.
-class LivenessTest : public testing::TestWithParam<uint64_t> {
+class LivenessTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   LivenessTest() : world_({.seed = GetParam()}) {}
 
   void Start(uint32_t bury_after_ms = catalog::kDefaultBuryAfterMs) {
     auto cluster = Cluster::Start(world_, {.memory_bytes = uint64_t{128} << 20,
                                            .region_bytes = uint64_t{16} << 20,  // extents lie in one piece
-                                           .lease_ms = kLeaseMs,
+                                           .lease_ms = kShortLeaseMs,
                                            .bury_after_ms = bury_after_ms});
     ASSERT_TRUE(cluster.ok()) << cluster.status();
     cluster_ = *std::move(cluster);
@@ -66,13 +66,13 @@ TEST_P(LivenessTest, AMemoryServerThatWasCutOffGoesOnWithItsData) {
   for (int server = 0; server < 2; ++server) {
     const std::string host = cluster_->HostOf(Cluster::Role::kMemory, server);
     world_.Partition("catalog", host);
-    PassMs(3 * kLeaseMs);
+    PassMs(3 * kShortLeaseMs);
     const int64_t started_ns = world_.NowNs();
     EXPECT_EQ(StateOf("UPDATE accounts SET balance = balance + 1"), "57P03");
     EXPECT_NE(last_error_.find("memory server"), std::string::npos) << last_error_;
     EXPECT_LT(world_.NowNs() - started_ns, 3'000'000'000);
     world_.Heal("catalog", host);
-    PassMs(kLeaseMs);
+    PassMs(kShortLeaseMs);
     Execute("UPDATE accounts SET balance = balance + 1");
     EXPECT_EQ(Sum(), 63 + 3 * server);
   }
@@ -84,7 +84,7 @@ TEST_P(LivenessTest, AStatementWaitsForOneThatComesBackSoon) {
   Start();
   const std::string host = cluster_->HostOf(Cluster::Role::kMemory, 0);
   world_.Partition("catalog", host);
-  PassMs(2 * kLeaseMs);
+  PassMs(2 * kShortLeaseMs);
   const auto healer = client_->fabric().StartThread("healer", [&] {
     PassMs(500);
     world_.Heal("catalog", host);
@@ -97,29 +97,29 @@ TEST_P(LivenessTest, OneThatStaysAwayIsBuriedAndEveryoneRefusesIt) {
   Start(/*bury_after_ms=*/2'000);
   const std::string host = cluster_->HostOf(Cluster::Role::kMemory, 0);
   world_.Partition("catalog", host);
-  PassMs(kLeaseMs + 2'000 + kLeaseMs);
+  PassMs(kShortLeaseMs + 2'000 + kShortLeaseMs);
   // The process lives, its memory answers, and it does not know yet that it was declared dead.
   ASSERT_TRUE(cluster_->Alive(Cluster::Role::kMemory, 0));
   EXPECT_EQ(StateOf("UPDATE accounts SET balance = balance + 1"), "XX001") << last_error_;
   world_.Heal("catalog", host);
-  PassMs(kLeaseMs);
+  PassMs(kShortLeaseMs);
   EXPECT_EQ(cluster_->given_up(), 1) << "it learns it, and ends";
 }
 
 TEST_P(LivenessTest, AKilledMemoryServerIsBuriedBeforeItsLeaseIsOver) {
   Start();
   cluster_->Kill(Cluster::Role::kMemory, 1, /*whole_host=*/false);
-  PassMs(kLeaseMs);
+  PassMs(kShortLeaseMs);
   EXPECT_EQ(StateOf("UPDATE accounts SET balance = balance + 1"), "XX001") << last_error_;
 }
 
 TEST_P(LivenessTest, AHostWithoutPowerIsSuspectAndBuriedOnceItIsUpAgain) {
   Start();
   cluster_->Kill(Cluster::Role::kMemory, 1, /*whole_host=*/true);
-  PassMs(4 * kLeaseMs);
+  PassMs(4 * kShortLeaseMs);
   EXPECT_EQ(StateOf("UPDATE accounts SET balance = balance + 1"), "57P03") << last_error_;
   world_.RestartHost(cluster_->HostOf(Cluster::Role::kMemory, 1));
-  PassMs(kLeaseMs);
+  PassMs(kShortLeaseMs);
   EXPECT_EQ(StateOf("UPDATE accounts SET balance = balance + 1"), "XX001") << last_error_;
 }
 
@@ -127,7 +127,7 @@ TEST_P(LivenessTest, AClientWhoseLeaseIsOverGoesOn) {
   Start();
   Execute("SET nam.prefetch_window = 7");
   const MemberId former = client_->attachment().member();
-  CutOffMs("client-0", 5 * kLeaseMs);
+  CutOffMs("client-0", 5 * kShortLeaseMs);
   Execute("UPDATE accounts SET balance = balance + 1");
   EXPECT_EQ(Sum(), 63);
   EXPECT_NE(client_->attachment().member(), former);
@@ -139,7 +139,7 @@ TEST_P(LivenessTest, AnOpenTransactionIsLostWithTheLeaseAndThatIsSaidOnce) {
   for (const bool commits : {false, true}) {
     Execute("BEGIN");
     Execute("UPDATE accounts SET balance = 0 WHERE id = 1");
-    CutOffMs("client-0", 5 * kLeaseMs);
+    CutOffMs("client-0", 5 * kShortLeaseMs);
     if (commits) {
       EXPECT_EQ(StateOf("COMMIT"), "08006") << last_error_;
     } else {
@@ -152,7 +152,7 @@ TEST_P(LivenessTest, AnOpenTransactionIsLostWithTheLeaseAndThatIsSaidOnce) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, LivenessTest, testing::Range<uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, LivenessTest, ::testing::Range<uint64_t>(1, 6));
 
 }  // namespace
 }  // namespace nam::simulation

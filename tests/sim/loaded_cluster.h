@@ -25,6 +25,15 @@ inline const BenchmarkAnswers& Answers() {
   return *answers;
 }
 
+/// After a kill a query fails, or completes, within this time plus its usual one.
+inline constexpr double kPromisedMs = 5'000;
+
+/// What became of statements during which members died.
+struct Fates {
+  int in_time = 0;  // victims that died before the statement's end
+  int failed = 0;
+};
+
 /// A simulated cluster with SSB in it, and a client. Each READ takes long, so that there is time for servers
 /// to go.
 class LoadedCluster {

@@ -15,7 +15,7 @@
 namespace nam::simulation {
 namespace {
 
-constexpr int kRows = 4'000, kKeys = kRows / 2;
+constexpr int kJoinedRows = 4'000, kJoinedKeys = kJoinedRows / 2;
 constexpr int kSteps = 32;                   // steps of the whole query at which a process is killed
 constexpr int64_t kLeaseEndsUs = 8'000'000;  // by then a lease of 3 s has ended, and all have renewed theirs
 constexpr uint64_t kScratchBytes = uint64_t{8} << 20;  // of a memory server
@@ -40,13 +40,14 @@ class ScratchTest : public ::testing::Test {
     client_ = NewClient();
     for (const char* const name : {"l", "r"}) {
       testing::SmallTable table{{name, {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"v", 8}}, ""}, {}};
-      for (int i = 0; i < kRows; ++i) table.rows.push_back({Value::Integer(i % kKeys), Value::Integer(i)});
+      for (int i = 0; i < kJoinedRows; ++i)
+        table.rows.push_back({Value::Integer(i % kJoinedKeys), Value::Integer(i)});
       const absl::Status loaded = testing::Load(client_->attachment(), table, {.block_bytes = 2048});
       EXPECT_TRUE(loaded.ok()) << loaded;
     }
     // Each key has two rows on either side: four pairs, in two groups.
-    expected_ = {
-        {absl::StrCat(2 * kKeys), absl::StrCat(4 * kKeys), absl::StrCat(int64_t{kRows} * (kRows - 1))}};
+    expected_ = {{absl::StrCat(2 * kJoinedKeys), absl::StrCat(4 * kJoinedKeys),
+                  absl::StrCat(int64_t{kJoinedRows} * (kJoinedRows - 1))}};
     loaded_bytes_ = cluster_->UsedBytes();
   }
   ~ScratchTest() override {
@@ -186,7 +187,7 @@ TEST_F(ScratchTest, AQueryBeyondThePoolFailsAloneAndGivesBackWhatItHad) {
   const auto result =
       client_->session().Execute("select v, k, sum(k) from l group by v, k having count(*) > 0", reader);
   EXPECT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(reader.rows(), static_cast<uint64_t>(kRows));
+  EXPECT_EQ(reader.rows(), static_cast<uint64_t>(kJoinedRows));
   EXPECT_EQ(failed, 1);
   ExpectNoScratch();
 }

@@ -13,6 +13,7 @@
 #include "execution/methods.h"
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"
+#include "tests/base/seeds.h"
 #include "tests/cluster/oracle.h"
 #include "tests/sim/loaded_cluster.h"
 #include "types/sql_error.h"
@@ -22,16 +23,12 @@ namespace nam::simulation {
 namespace {
 
 /// Further seeds: ./run test sim.
-#ifndef NAM_SIM_SEEDS
-#define NAM_SIM_SEEDS 200
-#endif
-constexpr uint64_t kSeeds = NAM_SIM_SEEDS;
-constexpr uint64_t kSeedsOfACase = 20;
-/// After a kill a query fails, or completes, within this time plus its usual one. Timeouts notice a host that
-/// is silent, in each stage.
-constexpr double kPromisedMs = 5'000, kSilentHostMs = 10'000;
+constexpr uint64_t kStagedSeeds = 200;
+constexpr uint64_t kStagedSeedsOfACase = 20;
+/// Instead of kPromisedMs: timeouts notice a host that is silent, in each stage.
+constexpr double kSilentHostMs = 10'000;
 
-const std::vector<std::string>& Queries() {
+const std::vector<std::string>& StagedQueries() {
   static const std::vector<std::string> queries = {
       "select * from (select lo_orderkey, lo_linenumber, sum(lo_revenue) as s from lineorder group by 1, 2) "
       "g "
@@ -81,11 +78,11 @@ class Staged : public LoadedCluster {
 };
 
 /// The answers of the session alone, in a cluster without faults.
-const std::vector<testing::TextRows>& Expected() {
+const std::vector<testing::TextRows>& StagedAnswers() {
   static const std::vector<testing::TextRows> rows = [] {
     Staged staged(1, 2, 2, /*by_parts=*/false);
     std::vector<testing::TextRows> made;
-    for (const std::string& query : Queries()) {
+    for (const std::string& query : StagedQueries()) {
       const auto result = staged.Execute(query);
       EXPECT_TRUE(result.ok()) << query << "\n" << result.status();
       made.push_back(result.ok() ? testing::ToText(*result) : testing::TextRows());
@@ -97,19 +94,14 @@ const std::vector<testing::TextRows>& Expected() {
 }
 
 /// The victim: a server's process, or its whole host.
-enum class Victim { kCompute, kCatalog, kMemory };
-
-struct Fates {
-  int in_time = 0;  // victims that died before the query's end
-  int failed = 0;
-};
+enum class QueryVictim { kCompute, kCatalog, kMemory };
 
 /// A query during which a server of each kind dies.
 class KilledQuery {
  public:
   KilledQuery(uint64_t seed, RandomStream& random)
       : random_(random),
-        number_(random.Below(Queries().size())),
+        number_(random.Below(StagedQueries().size())),
         staged_(seed, static_cast<int>(random.Between(2, 3)), static_cast<int>(random.Between(2, 3))),
         loaded_bytes_(staged_.cluster().UsedBytes()) {}
 
@@ -117,7 +109,7 @@ class KilledQuery {
   void RunWhole() {
     const auto whole = staged_.Execute(query());
     ASSERT_TRUE(whole.ok()) << query() << "\n" << whole.status();
-    EXPECT_EQ(testing::ToText(*whole), Expected()[number_]) << query();
+    EXPECT_EQ(testing::ToText(*whole), StagedAnswers()[number_]) << query();
     whole_ms_ = whole->elapsed_ms;
     // A slab that a server has not closed yet is freed with its next renewal.
     staged_.Pause(8'000'000);
@@ -127,19 +119,20 @@ class KilledQuery {
   }
 
   /// Kills at some time of the query.
-  void Kill(Victim victim, Fates& fates) {
-    const Cluster::Role role = victim == Victim::kMemory ? Cluster::Role::kMemory : Cluster::Role::kCompute;
+  void Kill(QueryVictim victim, Fates& fates) {
+    const Cluster::Role role =
+        victim == QueryVictim::kMemory ? Cluster::Role::kMemory : Cluster::Role::kCompute;
     const auto number = static_cast<int>(random_.Below(static_cast<uint64_t>(staged_.cluster().count(role))));
     const auto after_us = static_cast<int64_t>(whole_ms_ * static_cast<double>(random_.Below(1000)));
     // A host that is silent is waited for as long as a call may take: that is another promise.
-    const bool whole_host = random_.OneIn(4) && victim != Victim::kCatalog;
+    const bool whole_host = random_.OneIn(4) && victim != QueryVictim::kCatalog;
     bool done = false;
     double killed_ms = 0;
     const auto result = staged_.Execute(query(), [&] {
       staged_.Pause(after_us);
       fates.in_time += !done;
       killed_ms = staged_.NowMs();
-      if (victim == Victim::kCatalog) {
+      if (victim == QueryVictim::kCatalog) {
         staged_.cluster().KillCatalog(whole_host);
       } else {
         staged_.cluster().Kill(role, number, whole_host);
@@ -150,7 +143,7 @@ class KilledQuery {
         << query() << "\n"
         << result.status();
     Judge(victim, result, fates);
-    if (victim == Victim::kCatalog) {
+    if (victim == QueryVictim::kCatalog) {
       const absl::Status restarted = staged_.cluster().RestartCatalog();
       EXPECT_TRUE(restarted.ok()) << restarted;
     }
@@ -158,19 +151,19 @@ class KilledQuery {
     staged_.Pause(8'000'000);
     EXPECT_LE(staged_.cluster().UsedBytes(), loaded_bytes_ + word_bytes_) << staged_.cluster().Holdings();
     EXPECT_TRUE(staged_.cluster().Idle());
-    if (victim == Victim::kCompute) staged_.Restart(role, number);
+    if (victim == QueryVictim::kCompute) staged_.Restart(role, number);
   }
 
  private:
-  const std::string& query() const { return Queries()[number_]; }
+  const std::string& query() const { return StagedQueries()[number_]; }
   /// A compute server's death costs only time; the death of another server may end the query.
-  void Judge(Victim victim, const absl::StatusOr<session::ResultSet>& result, Fates& fates) {
+  void Judge(QueryVictim victim, const absl::StatusOr<session::ResultSet>& result, Fates& fates) {
     if (result.ok()) {
-      EXPECT_EQ(testing::ToText(*result), Expected()[number_]) << query();
+      EXPECT_EQ(testing::ToText(*result), StagedAnswers()[number_]) << query();
       return;
     }
     ++fates.failed;
-    EXPECT_NE(victim, Victim::kCompute) << query() << "\n" << result.status();
+    EXPECT_NE(victim, QueryVictim::kCompute) << query() << "\n" << result.status();
     EXPECT_TRUE(absl::IsUnavailable(result.status()) || SqlErrorOf(result.status()).has_value())
         << result.status();
   }
@@ -186,26 +179,28 @@ class KilledQuery {
 class StagesSim : public ::testing::TestWithParam<uint64_t> {};
 
 TEST_P(StagesSim, AnyServerDiesAtAnyPointOfAnyStage) {
-  Expected();
-  std::map<Victim, Fates> fates;
-  for (uint64_t seed = GetParam() * kSeedsOfACase + 1; seed <= (GetParam() + 1) * kSeedsOfACase; ++seed) {
+  StagedAnswers();
+  std::map<QueryVictim, Fates> fates;
+  for (uint64_t seed = GetParam() * kStagedSeedsOfACase + 1; seed <= (GetParam() + 1) * kStagedSeedsOfACase;
+       ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomStream random(seed);
     KilledQuery query(seed, random);
     query.RunWhole();
-    for (const Victim victim : {seed % 2 == 0 ? Victim::kCompute : Victim::kCatalog, Victim::kMemory}) {
+    for (const QueryVictim victim :
+         {seed % 2 == 0 ? QueryVictim::kCompute : QueryVictim::kCatalog, QueryVictim::kMemory}) {
       if (HasFatalFailure()) return;
-      SCOPED_TRACE(victim == Victim::kMemory    ? "a memory server"
-                   : victim == Victim::kCompute ? "a compute server"
-                                                : "the catalog");
+      SCOPED_TRACE(victim == QueryVictim::kMemory    ? "a memory server"
+                   : victim == QueryVictim::kCompute ? "a compute server"
+                                                     : "the catalog");
       query.Kill(victim, fates[victim]);
     }
     if (HasFailure()) return;
   }
   // A test that kills too late tests nothing.
-  for (const auto& [victim, fate] : fates) EXPECT_GT(fate.in_time, static_cast<int>(kSeedsOfACase / 8));
-  EXPECT_EQ(fates[Victim::kCompute].failed, 0);
-  EXPECT_GT(fates[Victim::kMemory].failed, 0);
+  for (const auto& [victim, fate] : fates) EXPECT_GT(fate.in_time, static_cast<int>(kStagedSeedsOfACase / 8));
+  EXPECT_EQ(fates[QueryVictim::kCompute].failed, 0);
+  EXPECT_GT(fates[QueryVictim::kMemory].failed, 0);
 }
 
 /// A compute server that takes all scratch memory for its first attempt, and then does nothing.
@@ -291,7 +286,7 @@ class LostScratchMemory : public ::testing::Test {
       return staged.cluster().ProcessOf(Cluster::Role::kCompute, number);
     };
     for (int i = 0; i < kComputeServers; ++i) staged.world().Pause(of_server(i), /*card_too=*/false);
-    return staged.Execute(Queries()[kSort], [&] {
+    return staged.Execute(StagedQueries()[kSort], [&] {
       glutton.AwaitFull();
       EXPECT_EQ(glutton.bytes(), kMemoryServers * LoadedCluster::kScratchBytes) << "others have some of it";
       for (int i = 0; i < kComputeServers; ++i) staged.world().Resume(of_server(i));
@@ -305,7 +300,7 @@ class LostScratchMemory : public ::testing::Test {
 /// The loss of the server is known at once, or when others have met full scratch memory. They end with the
 /// memory that its attempt returns; the query's end would be too late for them.
 TEST_F(LostScratchMemory, ComesBackBeforeTheQueryEnds) {
-  Expected();  // in a world of its own
+  StagedAnswers();  // in a world of its own
   for (const int64_t after_us : {0, 1'000, 2'000'000}) {
     SCOPED_TRACE(absl::StrCat("dies after ", after_us, " us"));
     Staged staged(1, kComputeServers, kMemoryServers);
@@ -315,7 +310,7 @@ TEST_F(LostScratchMemory, ComesBackBeforeTheQueryEnds) {
       glutton.Die();
     });
     ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_EQ(testing::ToText(*result), Expected()[kSort]);
+    EXPECT_EQ(testing::ToText(*result), StagedAnswers()[kSort]);
   }
 }
 
@@ -330,7 +325,9 @@ TEST_F(LostScratchMemory, IsWaitedForNoLongerThanALossIsNoticed) {
   EXPECT_LT(staged.NowMs() - full_ms, 12'000);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, StagesSim, ::testing::Range(uint64_t{0}, kSeeds / kSeedsOfACase));
+INSTANTIATE_TEST_SUITE_P(Seeds, StagesSim,
+                         ::testing::Range(uint64_t{0}, FromEnvironment("NAM_SIM_SEEDS", kStagedSeeds) /
+                                                           kStagedSeedsOfACase));
 
 }  // namespace
 }  // namespace nam::simulation

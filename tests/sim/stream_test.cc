@@ -18,8 +18,8 @@
 namespace nam::simulation {
 namespace {
 
-constexpr uint64_t kSeeds = 60;
-constexpr int kRows = 300;
+constexpr uint64_t kPairsSeeds = 60;
+constexpr int kNumbers = 300;
 constexpr char kPairs[] = "select a.id, b.id from numbers a, numbers b";
 
 /// Takes each pair of numbers at most once, and pauses after each batch.
@@ -29,7 +29,7 @@ class Pairs final : public session::RowReceiver {
   absl::Status Begin(const std::vector<session::ResultSet::Column>&) override { return absl::OkStatus(); }
   absl::Status Add(const session::ResultBatch& batch) override {
     for (size_t row = 0; row < batch.rows(); ++row)
-      repeated_ += seen_.at(static_cast<size_t>(batch.number(0, row) * kRows + batch.number(1, row)))++;
+      repeated_ += seen_.at(static_cast<size_t>(batch.number(0, row) * kNumbers + batch.number(1, row)))++;
     rows_ += static_cast<int>(batch.rows());
     pause_();
     return absl::OkStatus();
@@ -40,7 +40,7 @@ class Pairs final : public session::RowReceiver {
  private:
   const std::function<void()> pause_;
   int rows_ = 0, repeated_ = 0;
-  std::vector<uint8_t> seen_ = std::vector<uint8_t>(kRows * kRows);
+  std::vector<uint8_t> seen_ = std::vector<uint8_t>(kNumbers * kNumbers);
 };
 
 class Streaming {
@@ -53,7 +53,7 @@ class Streaming {
     cluster_ = *std::move(cluster);
     client_ = NewClient("client-0");
     testing::SmallTable numbers{{"numbers", {{"id", Type::Integer()}}, {{"id", 8}}, ""}, {}};
-    for (int i = 0; i < kRows; ++i) numbers.rows.push_back({Value::Integer(i)});
+    for (int i = 0; i < kNumbers; ++i) numbers.rows.push_back({Value::Integer(i)});
     const absl::Status loaded =
         testing::Load(client_->attachment(), numbers, {.block_bytes = 1024, .pointer_group = 4});
     EXPECT_TRUE(loaded.ok()) << loaded;
@@ -82,7 +82,7 @@ class Streaming {
 
 TEST(StreamTest, NoRowComesTwiceWhicheverServerDies) {
   int whole = 0, ended = 0;
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (uint64_t seed = 1; seed <= kPairsSeeds; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomStream random(seed);
     const auto servers = static_cast<int>(random.Between(2, 3));
@@ -94,7 +94,7 @@ TEST(StreamTest, NoRowComesTwiceWhicheverServerDies) {
     Pairs first([&] { streaming.Pause(pause_us); });
     const double before_ms = streaming.NowMs();
     ASSERT_TRUE(run(first).ok());
-    EXPECT_EQ(first.rows(), kRows * kRows);
+    EXPECT_EQ(first.rows(), kNumbers * kNumbers);
     const double whole_ms = streaming.NowMs() - before_ms;
     const auto victim = static_cast<int>(random.Below(static_cast<uint64_t>(servers)));
     const auto after_us = static_cast<int64_t>(whole_ms * static_cast<double>(random.Below(1000)));
@@ -110,7 +110,7 @@ TEST(StreamTest, NoRowComesTwiceWhicheverServerDies) {
     }
     EXPECT_EQ(rows.repeated(), 0);
     if (status.ok()) {
-      EXPECT_EQ(rows.rows(), kRows * kRows);
+      EXPECT_EQ(rows.rows(), kNumbers * kNumbers);
       ++whole;
     } else {
       EXPECT_EQ(SqlErrorOf(status).value_or(SqlError{}).sqlstate, "08006") << status;
@@ -121,12 +121,12 @@ TEST(StreamTest, NoRowComesTwiceWhicheverServerDies) {
     // The other servers have nothing left of it.
     Pairs again([] {});
     ASSERT_TRUE(run(again).ok());
-    EXPECT_EQ(again.rows(), kRows * kRows);
+    EXPECT_EQ(again.rows(), kNumbers * kNumbers);
     EXPECT_EQ(again.repeated(), 0);
   }
   // A test that kills too early, or too late, tests nothing.
-  EXPECT_GT(whole, static_cast<int>(kSeeds / 10));
-  EXPECT_GT(ended, static_cast<int>(kSeeds / 10));
+  EXPECT_GT(whole, static_cast<int>(kPairsSeeds / 10));
+  EXPECT_GT(ended, static_cast<int>(kPairsSeeds / 10));
 }
 
 /// A READ of a host that is silent is not waited for, once the statement is cancelled.
@@ -183,7 +183,7 @@ TEST(StreamTest, AttemptsThatStandStillEndWithTheirClients) {
   }
   Pairs rows([] {});
   EXPECT_TRUE(streaming.client().session().Execute(kPairs, rows).ok());
-  EXPECT_EQ(rows.rows(), kRows * kRows);
+  EXPECT_EQ(rows.rows(), kNumbers * kNumbers);
 }
 
 /// No client reads its rows, nor waits for more.
@@ -200,7 +200,7 @@ TEST(StreamTest, AServerLeavesWhileAttemptsStandStill) {
   EXPECT_LT(left_ms, 1'000);
   // The rows that it had delivered decide.
   if (status.ok()) {
-    EXPECT_EQ(rows.rows(), kRows * kRows);
+    EXPECT_EQ(rows.rows(), kNumbers * kNumbers);
   }
   EXPECT_EQ(rows.repeated(), 0);
 }

@@ -16,14 +16,9 @@
 namespace nam::simulation {
 namespace {
 
-constexpr uint64_t kCases = 4, kSeedsOfACase = 8;
+constexpr uint64_t kInsertCases = 4, kInsertSeedsOfACase = 8;
 
-enum class Victim { kCompute, kCatalog, kClient };
-
-struct Fates {
-  int in_time = 0;  // victims that died before the statement's end
-  int failed = 0;
-};
+enum class InsertVictim { kCompute, kCatalog, kClient };
 
 class WrittenTable {
  public:
@@ -49,7 +44,7 @@ class WrittenTable {
     used_bytes_ = loaded_.cluster().UsedBytes();
   }
 
-  void Insert(Victim victim, Fates& fates) {
+  void Insert(InsertVictim victim, Fates& fates) {
     const auto after_us = static_cast<int64_t>(whole_ms_ * static_cast<double>(random_.Below(1000)));
     const auto number = static_cast<int>(random_.Below(static_cast<uint64_t>(count())));
     const bool whole_host = random_.OneIn(4);
@@ -63,21 +58,22 @@ class WrittenTable {
       const auto killer = loaded_.StartThread([&] {
         loaded_.Pause(after_us);
         fates.in_time += !done;
-        if (victim == Victim::kCatalog) loaded_.cluster().KillCatalog(whole_host);
-        if (victim == Victim::kCompute) loaded_.cluster().Kill(Cluster::Role::kCompute, number, whole_host);
-        if (victim == Victim::kClient) loaded_.world().KillProcess((*client)->process());
+        if (victim == InsertVictim::kCatalog) loaded_.cluster().KillCatalog(whole_host);
+        if (victim == InsertVictim::kCompute)
+          loaded_.cluster().Kill(Cluster::Role::kCompute, number, whole_host);
+        if (victim == InsertVictim::kClient) loaded_.world().KillProcess((*client)->process());
       });
       result = (*client)->session().Execute(kInsert);
       done = true;
     }
     fates.failed += !result.ok();
-    if (victim == Victim::kCatalog) {
+    if (victim == InsertVictim::kCatalog) {
       EXPECT_TRUE(loaded_.cluster().RestartCatalog().ok());
     }
     client->reset();
     loaded_.Pause(8'000'000);
     Judge(victim, result.status());
-    if (victim == Victim::kCompute) Restart(number);
+    if (victim == InsertVictim::kCompute) Restart(number);
   }
 
  private:
@@ -103,10 +99,10 @@ class WrittenTable {
   int count() { return loaded_.cluster().count(Cluster::Role::kCompute); }
 
   /// All of a statement has happened, or nothing; and nothing else stays.
-  void Judge(Victim victim, const absl::Status& status) {
+  void Judge(InsertVictim victim, const absl::Status& status) {
     EXPECT_TRUE(loaded_.cluster().Idle());
     const testing::TextRows now = Counted();
-    if (victim == Victim::kCompute) {
+    if (victim == InsertVictim::kCompute) {
       EXPECT_TRUE(status.ok()) << status;
     }
     if (status.ok() || now == Times(copies_ + 1)) ++copies_;
@@ -135,25 +131,27 @@ class WrittenTable {
 class TableWritesSim : public ::testing::TestWithParam<uint64_t> {};
 
 TEST_P(TableWritesSim, AStatementHappensAsAWholeOrNotAtAll) {
-  std::map<Victim, Fates> fates;
-  for (uint64_t seed = GetParam() * kSeedsOfACase + 1; seed <= (GetParam() + 1) * kSeedsOfACase; ++seed) {
+  std::map<InsertVictim, Fates> fates;
+  for (uint64_t seed = GetParam() * kInsertSeedsOfACase + 1; seed <= (GetParam() + 1) * kInsertSeedsOfACase;
+       ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomStream random(seed);
     WrittenTable table(seed, random);
-    for (const Victim victim : {Victim::kCompute, Victim::kClient, Victim::kCatalog}) {
+    for (const InsertVictim victim :
+         {InsertVictim::kCompute, InsertVictim::kClient, InsertVictim::kCatalog}) {
       if (::testing::Test::HasFailure()) return;
-      SCOPED_TRACE(victim == Victim::kCompute  ? "a compute server"
-                   : victim == Victim::kClient ? "the client"
-                                               : "the catalog");
+      SCOPED_TRACE(victim == InsertVictim::kCompute  ? "a compute server"
+                   : victim == InsertVictim::kClient ? "the client"
+                                                     : "the catalog");
       table.Insert(victim, fates[victim]);
     }
   }
   // A test that kills too late tests nothing.
-  for (const auto& [victim, fate] : fates) EXPECT_GT(fate.in_time, static_cast<int>(kSeedsOfACase / 4));
-  EXPECT_GT(fates[Victim::kClient].failed, 0);
+  for (const auto& [victim, fate] : fates) EXPECT_GT(fate.in_time, static_cast<int>(kInsertSeedsOfACase / 4));
+  EXPECT_GT(fates[InsertVictim::kClient].failed, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, TableWritesSim, ::testing::Range<uint64_t>(0, kCases));
+INSTANTIATE_TEST_SUITE_P(Cases, TableWritesSim, ::testing::Range<uint64_t>(0, kInsertCases));
 
 }  // namespace
 }  // namespace nam::simulation

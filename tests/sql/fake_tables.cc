@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "absl/strings/match.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 
@@ -121,6 +122,22 @@ SqlError BindError(const std::string& text) {
   const std::optional<SqlError> error = SqlErrorOf(statement.status());
   EXPECT_TRUE(error.has_value()) << text << "\n" << statement.status();
   return error.value_or(SqlError());
+}
+
+void CheckBindError(const BindErrorCase& c) {
+  const size_t caret = c.marked.find('^');
+  std::string text = c.marked;
+  if (caret != std::string::npos) text.erase(caret, 1);
+  const SqlError error = BindError(text);
+  EXPECT_EQ(error.sqlstate, c.sqlstate) << text << "\n" << error.message;
+  EXPECT_TRUE(absl::StrContains(error.message, c.message)) << text << "\n" << error.message;
+  EXPECT_TRUE(absl::StrContains(error.hint, c.hint)) << text << "\n" << error.message << "\n" << error.hint;
+  const int position = caret == std::string::npos ? -1 : static_cast<int>(caret);
+  EXPECT_EQ(error.position, position) << text << "\n" << error.message;
+}
+
+void CheckBindErrors(const std::vector<BindErrorCase>& cases) {
+  for (const BindErrorCase& c : cases) CheckBindError(c);
 }
 
 }  // namespace nam::sql

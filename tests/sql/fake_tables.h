@@ -52,6 +52,16 @@ class FakeTables : public TableSource {
 /// The error of a statement that must not bind; a test failure and an empty error otherwise.
 SqlError BindError(const std::string& text);
 
+/// A statement with ^ before the byte where its error is; without a ^ the error has no position.
+struct BindErrorCase {
+  std::string marked;
+  std::string sqlstate;
+  std::string message;    // part of it
+  std::string hint = {};  // part of it
+};
+void CheckBindError(const BindErrorCase& c);
+void CheckBindErrors(const std::vector<BindErrorCase>& cases);
+
 /// A statement of this kind, which must bind; a test failure and an empty statement otherwise.
 template <typename Kind>
 Kind BindAs(const std::string& text) {

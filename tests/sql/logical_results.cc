@@ -72,7 +72,7 @@ Value ValueOfText(const std::string& text, const Type& type) {
   return value;
 }
 
-std::string Shown(const Row& row) {
+std::string RowText(const Row& row) {
   return absl::StrJoin(row, "|", [](std::string* out, const Value& value) {
     absl::StrAppend(out, value.null ? "\\N" : value.ToString());
   });
@@ -136,8 +136,8 @@ std::string Difference(const LogicalResults::Query& query, const std::vector<Col
     std::sort(expected.begin(), expected.end(), plan::logical::testing::Before);
   }
   std::vector<std::string> mine, theirs;
-  for (const Row& row : rows) mine.push_back(Shown(row));
-  for (const Row& row : expected) theirs.push_back(Shown(row));
+  for (const Row& row : rows) mine.push_back(RowText(row));
+  for (const Row& row : expected) theirs.push_back(RowText(row));
   if (mine == theirs) return "";
   return absl::StrCat("rows\n", absl::StrJoin(mine, "\n"), "\ninstead of\n", absl::StrJoin(theirs, "\n"));
 }

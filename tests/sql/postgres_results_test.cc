@@ -33,7 +33,7 @@ std::string Failure(const absl::Status& status) {
   return error ? "!" + error->sqlstate : "not a user's error: " + status.ToString();
 }
 
-std::string Shown(const absl::StatusOr<Value>& value) {
+std::string ResultText(const absl::StatusOr<Value>& value) {
   if (!value.ok()) return Failure(value.status());
   return value->null ? "\\N" : value->ToString();
 }
@@ -51,7 +51,7 @@ Outcome ResultOf(const std::string& expression, FakeTables& tables) {
   // Bound expressions pass the check of plans.
   const absl::StatusOr<plan::Slot> slot = plan::SlotOf(e, {});
   if (!slot.ok()) return {"unchecked: " + slot.status().ToString(), {}};
-  return {Shown(plan::Evaluate(e, plan::Resolver())), Show(query, e)};
+  return {ResultText(plan::Evaluate(e, plan::Resolver())), Show(query, e)};
 }
 
 /// Intended differences: docs/design/numbers-and-types.md gives the reasons.

@@ -83,9 +83,9 @@ std::span<const std::byte> Bytes(const std::string& row) {
 }
 
 /// A table's rows by key, found as a path specifies.
-class Rows {
+class KeyedRows {
  public:
-  Rows(const proto::Table& table, const RecordLayout& layout) : table_(table), layout_(layout) {}
+  KeyedRows(const proto::Table& table, const RecordLayout& layout) : table_(table), layout_(layout) {}
 
   void Add(const std::vector<Value>& row) {
     const std::string bytes = layout_.Encode(row);
@@ -140,7 +140,7 @@ RC_GTEST_PROP(RecordAccessProperty, FindsWhatMeetsTheConditions, ()) {
     index.mutable_columns()->Add(columns.begin(), columns.end());
   }
   const RecordLayout layout(table);
-  Rows rows(table, layout);
+  KeyedRows rows(table, layout);
   for (int n = *rc::gen::inRange(0, 40); n > 0; --n) rows.Add(ArbitraryRow(table));
   std::vector<Expr> conjuncts;
   for (int n = *rc::gen::inRange(0, 5); n > 0; --n) conjuncts.push_back(ArbitraryConjunct(table));
@@ -235,7 +235,7 @@ class Indexed {
   /// Found by what ChooseAccessPath leaves, and by the conditions alone.
   std::pair<size_t, size_t> Find(const std::vector<std::vector<Value>>& values,
                                  const std::vector<Expr>& conjuncts) const {
-    Rows rows(table_, layout_);
+    KeyedRows rows(table_, layout_);
     for (const std::vector<Value>& row : values) rows.Add(row);
     return {rows.Find(ChooseAccessPath(table_, layout_, conjuncts)).size(), rows.FindByAll(conjuncts).size()};
   }

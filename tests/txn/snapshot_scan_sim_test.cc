@@ -4,6 +4,7 @@
 #include <iostream>
 #include <random>
 
+#include "tests/base/seeds.h"
 #include "tests/txn/lent_reader.h"
 #include "tests/txn/record_cluster.h"
 #include "tests/txn/space_cluster.h"
@@ -151,11 +152,6 @@ class Bank {
   int transfers_ = 0, right_ = 0, again_ = 0, deaths_ = 0;
   RecordCluster cluster_;
 };
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 class SnapshotScanSim : public ::testing::TestWithParam<TimestampKind> {};
 INSTANTIATE_TEST_SUITE_P(Timestamps, SnapshotScanSim,

@@ -124,6 +124,16 @@ inline void RunThreads(SpaceCluster& cluster, int threads, const std::function<v
   }
 }
 
+/// The seeds of a test's worlds: `count` of simulated ones; a real one takes none.
+inline std::vector<uint64_t> Seeds(fabric::Kind kind, uint64_t count) {
+  std::vector<uint64_t> seeds{1};
+  for (uint64_t seed = 2; kind == fabric::Kind::kSim && seed <= count; ++seed) seeds.push_back(seed);
+  return seeds;
+}
+
+/// The member that dies or stalls.
+inline constexpr uint32_t kVictim = 2;
+
 /// Wraps another fabric. Its user dies after a number of work requests: those are executed, and all further
 /// ones fail. Or only one of its queue pairs breaks, and its user lives on.
 class MortalFabric final : public fabric::Fabric {

@@ -40,7 +40,7 @@ constexpr uint64_t kRowsPerRoot = 256;
 /// Keys processed together; bounds scratch memory.
 constexpr size_t kPortion = HashIndex::kClaimsMax;
 /// Each round but the last loses to another client that progressed, or descends a level of the trie.
-constexpr int kRoundsMax = 1000;
+constexpr int kBucketRoundsMax = 1000;
 
 /// The entry without its frozen bit.
 uint64_t EntryOf(uint64_t hash, uint64_t record) {
@@ -95,8 +95,8 @@ void Collect(const uint64_t* words, uint64_t hash, uint32_t own, HashIndex::Cand
   }
 }
 
-absl::Status Contended() {
-  return absl::AbortedError(absl::StrFormat("the hash index kept changing for %d rounds", kRoundsMax));
+absl::Status HashIndexContended() {
+  return absl::AbortedError(absl::StrFormat("the hash index kept changing for %d rounds", kBucketRoundsMax));
 }
 
 }  // namespace
@@ -274,14 +274,14 @@ void HashIndex::AddSwap(Step& step, uint32_t word, uint64_t from, uint64_t to) {
 
 absl::Status HashIndex::LookupSome(std::span<Probe> probes) {
   NAM_RETURN_IF_ERROR(AddLookup(probes));
-  for (int round = 0; round < kRoundsMax; ++round) {
+  for (int round = 0; round < kBucketRoundsMax; ++round) {
     NAM_RETURN_IF_ERROR(batch_.Execute());
     if (LookedUp(probes)) return absl::OkStatus();
     NAM_RETURN_IF_ERROR(FollowChildren(probes));
     if (steps_.empty()) return absl::OkStatus();
     NAM_RETURN_IF_ERROR(AddReads());
   }
-  return Contended();
+  return HashIndexContended();
 }
 
 absl::Status HashIndex::AddLookup(std::span<const Probe> probes) {
@@ -433,7 +433,7 @@ absl::Status HashIndex::AddClaimsSome(std::span<const Claim> claims) {
 }
 
 absl::Status HashIndex::FinishClaimsSome(std::span<Claim> claims) {
-  for (int round = 0; round < kRoundsMax; ++round) {
+  for (int round = 0; round < kBucketRoundsMax; ++round) {
     size_t left = 0;
     for (Step& step : claims_) {
       CopyWords(step);
@@ -451,7 +451,7 @@ absl::Status HashIndex::FinishClaimsSome(std::span<Claim> claims) {
     NAM_RETURN_IF_ERROR(AddClaimsSome(claims));
     NAM_RETURN_IF_ERROR(batch_.Execute());
   }
-  return Contended();
+  return HashIndexContended();
 }
 
 absl::Status HashIndex::RemoveSome(std::span<Removal> removals) {
@@ -460,7 +460,7 @@ absl::Status HashIndex::RemoveSome(std::span<Removal> removals) {
     removals[step.item].removed = false;
     NAM_RETURN_IF_ERROR(AddRead(step));
   }
-  for (int round = 0; round < kRoundsMax; ++round) {
+  for (int round = 0; round < kBucketRoundsMax; ++round) {
     NAM_RETURN_IF_ERROR(batch_.Execute());
     size_t left = 0;
     for (Step step : steps_) {
@@ -483,7 +483,7 @@ absl::Status HashIndex::RemoveSome(std::span<Removal> removals) {
       if (step.in_place == nullptr) NAM_RETURN_IF_ERROR(AddRead(step));
     }
   }
-  return Contended();
+  return HashIndexContended();
 }
 
 /// On return the step's segment has been split, and the step continues below it.
@@ -538,7 +538,7 @@ absl::Status HashIndex::Freeze(uint64_t position, uint64_t* segment) {
   const size_t kept = batch_.scratch_used();
   auto* const old = reinterpret_cast<uint64_t*>(batch_.Scratch(kSegmentBytes));
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, blocks_.Resolve(position));
-  for (int round = 0; round < kRoundsMax; ++round) {
+  for (int round = 0; round < kBucketRoundsMax; ++round) {
     bool all = true;
     for (size_t i = kHeaderWords; i < kSegmentWords; ++i) {
       if ((segment[i] & kFrozen) != 0) continue;
@@ -558,7 +558,7 @@ absl::Status HashIndex::Freeze(uint64_t position, uint64_t* segment) {
       segment[i] = old[i] == segment[i] ? segment[i] | kFrozen : old[i];
     }
   }
-  return Contended();
+  return HashIndexContended();
 }
 
 void HashIndex::Learn(uint32_t node, uint64_t children) {

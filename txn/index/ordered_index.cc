@@ -13,14 +13,15 @@ namespace {
 /// Bounds one descent: levels, and nodes passed to the right.
 constexpr int kStepsMax = 10'000;
 /// Each round but the last loses to another client that progressed.
-constexpr int kRoundsMax = 10'000;
+constexpr int kNodeRoundsMax = 10'000;
 constexpr int kRepairsMax = 8;
 /// Looks at a lock before the first pause.
 constexpr int kEagerTries = 4;
 constexpr int64_t kSleepUsMax = 500;
 
-absl::Status Contended() {
-  return absl::AbortedError(absl::StrFormat("a node of the index kept changing for %d rounds", kRoundsMax));
+absl::Status NodeContended() {
+  return absl::AbortedError(
+      absl::StrFormat("a node of the index kept changing for %d rounds", kNodeRoundsMax));
 }
 absl::Status Damaged(uint64_t number) {
   return absl::DataLossError(absl::StrFormat("node %d of an ordered index is malformed", number));
@@ -71,7 +72,7 @@ absl::StatusOr<bool> OrderedIndex::Insert(std::span<const std::byte> key, uint64
 
 absl::StatusOr<bool> OrderedIndex::InsertEntry(const OrderedEntry& entry) {
   Wait wait;
-  for (int round = 0; round < kRoundsMax; ++round) {
+  for (int round = 0; round < kNodeRoundsMax; ++round) {
     NAM_ASSIGN_OR_RETURN(const Found found, Descend(entry, 0));
     if (found.node.Holds(found.node.LowerBound(entry), entry)) return false;
     if (IsLocked(found.header)) {
@@ -81,7 +82,7 @@ absl::StatusOr<bool> OrderedIndex::InsertEntry(const OrderedEntry& entry) {
     NAM_ASSIGN_OR_RETURN(const bool done, Put(found, entry, 0));
     if (done) return true;
   }
-  return Contended();
+  return NodeContended();
 }
 
 absl::StatusOr<bool> OrderedIndex::Remove(std::span<const std::byte> key, uint64_t value) {
@@ -94,7 +95,7 @@ absl::StatusOr<bool> OrderedIndex::Remove(std::span<const std::byte> key, uint64
 
 absl::StatusOr<bool> OrderedIndex::RemoveEntry(const OrderedEntry& entry) {
   Wait wait;
-  for (int round = 0; round < kRoundsMax; ++round) {
+  for (int round = 0; round < kNodeRoundsMax; ++round) {
     NAM_ASSIGN_OR_RETURN(const Found found, Descend(entry, 0));
     const uint32_t at = found.node.LowerBound(entry);
     if (!found.node.Holds(at, entry)) return false;
@@ -113,7 +114,7 @@ absl::StatusOr<bool> OrderedIndex::RemoveEntry(const OrderedEntry& entry) {
     NAM_RETURN_IF_ERROR(Unlocked(found));
     return true;
   }
-  return Contended();
+  return NodeContended();
 }
 
 absl::Status OrderedIndex::Lookup(std::span<const std::byte> key, std::vector<uint64_t>& values) {
@@ -175,7 +176,7 @@ absl::Status OrderedIndex::ReadLeaf(Cursor& cursor, size_t limit, Entries& entri
 absl::StatusOr<OrderedIndex::Found> OrderedIndex::Read(uint64_t number) {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, blocks_.Resolve(blocks_.PositionOf(number)));
   const OrderedShape& shape = options_.shape;
-  for (int round = 0; round < kRoundsMax; ++round) {
+  for (int round = 0; round < kNodeRoundsMax; ++round) {
     batch_.Read(at, reinterpret_cast<std::byte*>(headers_[0]), sizeof(uint64_t));
     batch_.Read(at, read_, static_cast<uint32_t>(shape.node_bytes()));
     batch_.Read(at, reinterpret_cast<std::byte*>(headers_[1]), sizeof(uint64_t));
@@ -188,7 +189,7 @@ absl::StatusOr<OrderedIndex::Found> OrderedIndex::Read(uint64_t number) {
     if (found.node.level() > 0) Cache(found);
     return found;
   }
-  return Contended();
+  return NodeContended();
 }
 
 void OrderedIndex::Cache(const Found& found) {
@@ -225,7 +226,7 @@ absl::StatusOr<OrderedIndex::Found> OrderedIndex::Descend(const OrderedEntry& wa
     if (!node.Holds(after, wanted) && after == 0) return Damaged(number);
     number = node.child(node.Holds(after, wanted) ? after : after - 1);
   }
-  return Contended();
+  return NodeContended();
 }
 
 absl::Status OrderedIndex::Swap(uint64_t number, uint64_t compare, uint64_t swap, uint64_t* old) {
@@ -376,7 +377,7 @@ void OrderedIndex::TellParents() {
 
 absl::Status OrderedIndex::TellParent(const Separator& separator) {
   Wait wait;
-  for (int round = 0; round < kRoundsMax; ++round) {
+  for (int round = 0; round < kNodeRoundsMax; ++round) {
     NAM_ASSIGN_OR_RETURN(const Found found, Descend(separator.entry, separator.level));
     if (found.node.Holds(found.node.LowerBound(separator.entry), separator.entry)) return absl::OkStatus();
     if (IsLocked(found.header)) {
@@ -387,7 +388,7 @@ absl::Status OrderedIndex::TellParent(const Separator& separator) {
     NAM_ASSIGN_OR_RETURN(const bool done, Put(found, separator.entry, separator.child));
     if (done || !separator.own) return absl::OkStatus();
   }
-  return Contended();
+  return NodeContended();
 }
 
 }  // namespace nam::txn

@@ -13,7 +13,6 @@ namespace {
 
 using storage::RecordHeader;
 using storage::VersionWord;
-using Kind = PendingWrite::Kind;
 
 constexpr int kRivalRoundsMax = 100;
 constexpr uint32_t kWriteBytesMax = 64 * 1024;
@@ -106,7 +105,7 @@ absl::StatusOr<bool> Committer::Decide() {
 absl::Status Committer::NoteWrites() {
   for (const PendingWrite& write : writes_) {
     if (write.only_locks()) continue;
-    if (write.kind == Kind::kDelete) {
+    if (write.kind == PendingWrite::Kind::kDelete) {
       NAM_RETURN_IF_ERROR(table(write.table).allocator().AddDeleted(batch_, write.record));
       continue;
     }
@@ -341,7 +340,7 @@ absl::Status Committer::Install() {
   for (PendingWrite& write : writes_) {
     if (write.fresh || write.only_locks()) continue;
     RecordTable& to = table(write.table);
-    const bool deleted = write.kind == Kind::kDelete;
+    const bool deleted = write.kind == PendingWrite::Kind::kDelete;
     *write.version() = VersionWord::Of(transaction_.timestamp, deleted, false).word();
     batch_.Write(reinterpret_cast<std::byte*>(write.version()), to.geometry().version_bytes(),
                  At(write.block, to.geometry().word_offset(write.victim)));

@@ -23,8 +23,6 @@ namespace {
 constexpr size_t kDeadMax = 4'096;  // per table
 /// Entries that one commit cleans. So many new ones also raise the horizon.
 constexpr size_t kAtOnce = 16;
-constexpr uint64_t kNewest = storage::kTimestampMask;
-constexpr uint64_t kIndexScratchBytes = 64 * 1024;
 
 }  // namespace
 
@@ -79,17 +77,17 @@ absl::Status IndexKeeper::CleanEntry(uint32_t number, const DeadEntry& dead) {
     return open->description().allocation == dead.index;
   });
   if (index == from.indexes().end()) return absl::OkStatus();
-  NAM_RETURN_IF_ERROR(core_.CheckScratch(from.geometry().block_bytes() + kIndexScratchBytes));
+  NAM_RETURN_IF_ERROR(core_.CheckScratch(from.geometry().block_bytes() + SessionCore::kIndexScratchBytes));
   OrderedIndex& entries = (*index)->entries();
   std::vector<uint64_t> values;
   NAM_RETURN_IF_ERROR(entries.Lookup(dead.key.view(), values));
   std::erase_if(values, [&](uint64_t value) { return IndexEntry(value).record() != dead.record; });
   if (values.empty()) return absl::OkStatus();
   BlockRead block{.record = dead.record};
-  NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from, {&block, 1}, kNewest));
+  NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from, {&block, 1}, RowReader::kNewest));
   const storage::RecordHeader header = block.header();
   if (header.locked() || header.timestamp() > horizon_) return absl::OkStatus();  // its writer remembers it
-  const storage::VersionChoice choice = reader_.Choose(from, block, kNewest);
+  const storage::VersionChoice choice = reader_.Choose(from, block, RowReader::kNewest);
   if (choice.outcome == storage::VersionChoice::Outcome::kVersion &&
       (*index)->KeyOf(block.block + from.geometry().row_offset(choice.slot)) == dead.key) {
     return absl::OkStatus();

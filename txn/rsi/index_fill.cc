@@ -19,10 +19,7 @@
 namespace nam::txn {
 namespace {
 
-using Outcome = storage::VersionChoice::Outcome;
-
-constexpr uint64_t kNewest = storage::kTimestampMask;
-constexpr uint64_t kWindow = 64;
+constexpr uint64_t kRowsAtOnce = 64;
 constexpr int kSnapshotsMax = 100;
 constexpr int64_t kSlotsPauseUs = 50;
 constexpr int kRoundsBeforeRecovery = 100;
@@ -45,7 +42,7 @@ class IndexFill {
       for (uint64_t i = 0; i < words.size(); ++i) {
         if (words[i] == 0) continue;  // never used
         const uint64_t first = from_.layout().ChunkNumber(extent, i) * kChunkRecords;
-        for (uint64_t at = 0; at < kChunkRecords; at += kWindow) {
+        for (uint64_t at = 0; at < kChunkRecords; at += kRowsAtOnce) {
           NAM_RETURN_IF_ERROR(MayGoOn());
           NAM_RETURN_IF_ERROR(EnterSome(first + at));
         }
@@ -79,14 +76,14 @@ class IndexFill {
 
   absl::Status EnterSome(uint64_t first) {
     batch_.Reset();
-    std::vector<BlockRead> blocks(kWindow);
-    for (uint64_t i = 0; i < kWindow; ++i) blocks[i].record = first + i;
-    NAM_RETURN_IF_ERROR(core_.CheckScratch(kWindow * (from_.geometry().block_bytes() + 192)));
-    NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from_, blocks, kNewest));
+    std::vector<BlockRead> blocks(kRowsAtOnce);
+    for (uint64_t i = 0; i < kRowsAtOnce; ++i) blocks[i].record = first + i;
+    NAM_RETURN_IF_ERROR(core_.CheckScratch(kRowsAtOnce * (from_.geometry().block_bytes() + 192)));
+    NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from_, blocks, RowReader::kNewest));
     std::vector<Row> rows;
     for (const BlockRead& block : blocks) {
-      const storage::VersionChoice choice = reader_.Choose(from_, block, kNewest);
-      if (choice.outcome != Outcome::kVersion || choice.version.deleted()) continue;
+      const storage::VersionChoice choice = reader_.Choose(from_, block, RowReader::kNewest);
+      if (choice.outcome != storage::VersionChoice::Outcome::kVersion || choice.version.deleted()) continue;
       rows.push_back({index_.KeyOf(block.block + from_.geometry().row_offset(choice.slot)),
                       IndexEntry(block.record, IndexEntry::kFirstTag).word()});
     }
@@ -122,7 +119,7 @@ class IndexFill {
     BlockRead block{.record = record};
     NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from_, {&block, 1}, core_.transaction.snapshot));
     const storage::VersionChoice choice = reader_.Choose(from_, block);
-    if (choice.outcome == Outcome::kVersion && !choice.version.deleted()) {
+    if (choice.outcome == storage::VersionChoice::Outcome::kVersion && !choice.version.deleted()) {
       const IndexKey key = index_.KeyOf(block.block + from_.geometry().row_offset(choice.slot));
       if (key == key_ && !key.any_null) ++holders_;
     }

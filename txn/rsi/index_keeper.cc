@@ -14,8 +14,6 @@ namespace {
 
 using storage::RecordHeader;
 
-constexpr uint64_t kNewest = storage::kTimestampMask;
-
 }  // namespace
 
 absl::Status IndexKeeper::AddReadChanges() {
@@ -132,9 +130,9 @@ absl::Status IndexKeeper::JudgeRival(const Entered& entered, uint64_t record) {
   const size_t kept = batch_.scratch_used();
   BlockRead block{.record = record};
   NAM_RETURN_IF_ERROR(core_.CheckScratch(from.geometry().block_bytes() + 192));
-  NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from, {&block, 1}, kNewest));
+  NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from, {&block, 1}, RowReader::kNewest));
   const RecordHeader header = block.header();
-  const storage::VersionChoice choice = reader_.Choose(from, block, kNewest);
+  const storage::VersionChoice choice = reader_.Choose(from, block, RowReader::kNewest);
   const bool same =
       choice.outcome == storage::VersionChoice::Outcome::kVersion && !choice.version.deleted() &&
       entered.index->KeyOf(block.block + from.geometry().row_offset(choice.slot)) == entered.key;

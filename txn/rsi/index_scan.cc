@@ -7,11 +7,8 @@
 namespace nam::txn {
 namespace {
 
-using Outcome = storage::VersionChoice::Outcome;
-
 constexpr size_t kWindowMin = 16;
 constexpr size_t kWindowMax = 256;
-constexpr uint64_t kIndexScratchBytes = 64 * 1024;  // for one operation of an ordered index
 
 }  // namespace
 
@@ -70,7 +67,7 @@ class RowScanner::IndexScan {
   absl::Status Collect(OrderedIndex::Cursor& cursor, size_t window) {
     const uint64_t read_bytes = from_.geometry().block_bytes() + 192;
     window = std::clamp<size_t>(scanner_.batch_.scratch_at_hand() / 2 / read_bytes, 1, window);
-    NAM_RETURN_IF_ERROR(scanner_.core_.CheckScratch(kIndexScratchBytes + window * read_bytes));
+    NAM_RETURN_IF_ERROR(scanner_.core_.CheckScratch(SessionCore::kIndexScratchBytes + window * read_bytes));
     blocks_.clear();
     keys_.clear();
     while (blocks_.size() < window && !cursor.done()) {
@@ -103,7 +100,7 @@ class RowScanner::IndexScan {
 
   void Visit(const BlockRead& block, const IndexKey& key) {
     const storage::VersionChoice choice = scanner_.reader_.Choose(from_, block);
-    if (choice.outcome != Outcome::kVersion || choice.version.deleted()) return;
+    if (choice.outcome != storage::VersionChoice::Outcome::kVersion || choice.version.deleted()) return;
     const std::span<const std::byte> row(block.block + from_.geometry().row_offset(choice.slot),
                                          from_.geometry().row_bytes);
     if (index_.KeyOf(row.data()) != key) return;

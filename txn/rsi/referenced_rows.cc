@@ -14,11 +14,8 @@ namespace nam::txn {
 namespace {
 
 using storage::RecordHeader;
-using Kind = PendingWrite::Kind;
-using Outcome = storage::VersionChoice::Outcome;
 
-constexpr uint64_t kNewest = storage::kTimestampMask;
-constexpr size_t kWindow = 64;
+constexpr size_t kEntriesAtOnce = 64;
 
 bool IsNull(const IndexDescription::KeyField& field, const std::byte* row) {
   return field.nullable && (static_cast<uint8_t>(row[field.null_bit / 8]) >> (field.null_bit % 8) & 1) != 0;
@@ -54,12 +51,13 @@ std::set<std::string> KeysThatGo(const WriteSet& writes, uint32_t parent,
   for (const PendingWrite& write : writes) {
     if (write.table != parent || write.before == nullptr || write.only_locks()) continue;
     std::string key = ParentKey(reference, write.before);
-    const bool stays = write.kind != Kind::kDelete && ParentKey(reference, write.row) == key;
+    const bool stays = write.kind != PendingWrite::Kind::kDelete && ParentKey(reference, write.row) == key;
     if (!stays && !key.empty()) gone.insert(std::move(key));
   }
   if (gone.empty()) return gone;
   for (const PendingWrite& write : writes) {
-    if (write.table == parent && write.kind != Kind::kDelete) gone.erase(ParentKey(reference, write.row));
+    if (write.table == parent && write.kind != PendingWrite::Kind::kDelete)
+      gone.erase(ParentKey(reference, write.row));
   }
   return gone;
 }
@@ -119,7 +117,7 @@ absl::Status ReferencedRows::CheckReference(uint32_t parent, const ReferenceDesc
     for (OrderedIndex::Cursor cursor =
              found.Range(std::as_bytes(std::span(low)), std::as_bytes(std::span(high)));
          !cursor.done();) {
-      NAM_RETURN_IF_ERROR(found.Next(cursor, kWindow, entries));
+      NAM_RETURN_IF_ERROR(found.Next(cursor, kEntriesAtOnce, entries));
       records.clear();
       for (const uint64_t value : entries.values) records.push_back(IndexEntry(value).record());
       NAM_RETURN_IF_ERROR(
@@ -158,18 +156,18 @@ absl::Status ReferencedRows::Judge(const Referencing& referencing, std::span<con
     const PendingWrite* const own = writes_.OfRecord(referencing.child, record);
     if (own == nullptr) {
       others.push_back({.record = record});
-    } else if (own->kind != Kind::kDelete && referencing.HasKey(own->row)) {
+    } else if (own->kind != PendingWrite::Kind::kDelete && referencing.HasKey(own->row)) {
       return referencing.Violation();
     }
   }
   const uint64_t read_bytes = child.geometry().block_bytes() + 192;
-  const size_t window = std::clamp<size_t>(batch_.scratch_at_hand() / 2 / read_bytes, 1, kWindow);
+  const size_t window = std::clamp<size_t>(batch_.scratch_at_hand() / 2 / read_bytes, 1, kEntriesAtOnce);
   for (size_t first = 0; first < others.size(); first += window) {
     const std::span<BlockRead> some =
         std::span(others).subspan(first, std::min(window, others.size() - first));
     const size_t kept = batch_.scratch_used();
     NAM_RETURN_IF_ERROR(core_.CheckScratch(some.size() * read_bytes));
-    NAM_RETURN_IF_ERROR(reader_.ReadBlocks(child, some, kNewest));
+    NAM_RETURN_IF_ERROR(reader_.ReadBlocks(child, some, RowReader::kNewest));
     absl::Status judged;
     for (const BlockRead& block : some) {
       if (judged.ok()) judged = Judge(referencing, block);
@@ -186,8 +184,9 @@ absl::Status ReferencedRows::Judge(const Referencing& referencing, const BlockRe
   // A row that gave the key up after this commit's timestamp still has it at that moment.
   if (header.locked() || header.timestamp() > transaction_.timestamp)
     return core_.Conflict(header, referencing.child, block.record);
-  const storage::VersionChoice choice = reader_.Choose(child, block, kNewest);
-  if (choice.outcome != Outcome::kVersion || choice.version.deleted()) return absl::OkStatus();
+  const storage::VersionChoice choice = reader_.Choose(child, block, RowReader::kNewest);
+  if (choice.outcome != storage::VersionChoice::Outcome::kVersion || choice.version.deleted())
+    return absl::OkStatus();
   if (!referencing.HasKey(block.block + child.geometry().row_offset(choice.slot))) return absl::OkStatus();
   uint64_t& newest = core_.conflicts.newest;
   newest = std::max(newest, header.timestamp());  // for the next snapshot

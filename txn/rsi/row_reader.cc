@@ -11,7 +11,6 @@ namespace {
 
 using storage::RecordHeader;
 using storage::VersionChoice;
-using Outcome = storage::VersionChoice::Outcome;
 
 constexpr int kRoundsAtOnce = 8;  // READs of a moving block before a pause
 constexpr int kRoundsMax = 2'000;
@@ -158,7 +157,8 @@ absl::Status RowReader::HelpHolders(std::span<const SoughtRow> sought) {
   std::vector<BlockRead*> in_doubt;
   for (Reading& reading : readings_) {
     const RecordTable& from = table(sought[reading.sought].table);
-    if (Choose(from, reading.block).outcome == Outcome::kInDoubt) in_doubt.push_back(&reading.block);
+    if (Choose(from, reading.block).outcome == VersionChoice::Outcome::kInDoubt)
+      in_doubt.push_back(&reading.block);
   }
   if (in_doubt.empty()) return absl::OkStatus();
   NAM_RETURN_IF_ERROR(AskHolders(batch_, core_.state, in_doubt));
@@ -182,10 +182,12 @@ absl::Status RowReader::ReadSlots(std::span<SoughtRow> sought) {
     RecordTable& from = table(sought[reading.sought].table);
     if (from.IsWhole(reading.block)) continue;
     const VersionChoice choice = Choose(from, reading.block);
-    if (choice.outcome == Outcome::kMoved || choice.outcome == Outcome::kInDoubt) continue;
+    if (choice.outcome == VersionChoice::Outcome::kMoved ||
+        choice.outcome == VersionChoice::Outcome::kInDoubt)
+      continue;
     if (reading.block.header().timestamp() == 0) continue;
     const auto words = reading.block.version_words(from.geometry());
-    const uint32_t slot = choice.outcome == Outcome::kVersion
+    const uint32_t slot = choice.outcome == VersionChoice::Outcome::kVersion
                               ? choice.slot
                               : NewestSlot(words, reading.block.header().timestamp());
     NAM_RETURN_IF_ERROR(from.AddReadSlot(reading.block, slot));
@@ -203,7 +205,8 @@ absl::Status RowReader::ReadSlots(std::span<SoughtRow> sought) {
 bool RowReader::ResolveRow(SoughtRow& sought, const BlockRead& block) {
   const RecordTable& from = table(sought.table);
   const VersionChoice choice = Choose(from, block);
-  if (choice.outcome == Outcome::kMoved || choice.outcome == Outcome::kInDoubt) return false;
+  if (choice.outcome == VersionChoice::Outcome::kMoved || choice.outcome == VersionChoice::Outcome::kInDoubt)
+    return false;
   const RecordHeader header = block.header();
   if (header.timestamp() == 0) {
     if (header.locked() && sought.state == SoughtRow::State::kNone) {
@@ -214,8 +217,9 @@ bool RowReader::ResolveRow(SoughtRow& sought, const BlockRead& block) {
     return true;
   }
   const auto words = block.version_words(from.geometry());
-  const uint32_t slot =
-      choice.outcome == Outcome::kVersion ? choice.slot : NewestSlot(words, header.timestamp());
+  const uint32_t slot = choice.outcome == VersionChoice::Outcome::kVersion
+                            ? choice.slot
+                            : NewestSlot(words, header.timestamp());
   if (!from.IsWhole(block) && slot != block.slot) return false;  // its row has not arrived
   const std::byte* const row = block.block + from.geometry().row_offset(slot);
   if (std::memcmp(row, sought.key.data(), sought.key.size()) != 0) return true;
@@ -225,10 +229,10 @@ bool RowReader::ResolveRow(SoughtRow& sought, const BlockRead& block) {
   sought.victim = storage::VictimSlot(words, header.timestamp());
   sought.row = row;
   switch (choice.outcome) {
-    case Outcome::kVersion:
+    case VersionChoice::Outcome::kVersion:
       sought.state = choice.version.deleted() ? SoughtRow::State::kDeleted : SoughtRow::State::kVisible;
       break;
-    case Outcome::kTooOld:
+    case VersionChoice::Outcome::kTooOld:
       sought.state = SoughtRow::State::kTooOld;
       break;
     default:

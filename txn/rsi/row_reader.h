@@ -21,6 +21,9 @@ namespace nam::txn {
 ///     before the snapshot is known      AddLookUp ─▶ LookedUp ─▶ ReadLookedUp
 class RowReader {
  public:
+  /// The snapshot that sees the newest version of every row.
+  static constexpr uint64_t kNewest = storage::kTimestampMask;
+
   explicit RowReader(SessionCore& core)
       : core_(core),
         tables_(core.tables),

@@ -66,6 +66,8 @@ struct SessionCore {
   /// The scratch memory that a commit takes for each write besides its row: log entry, words, and for an
   /// insert the buckets of its key.
   static constexpr uint64_t kCommitBytes = 192, kInsertBytes = 448;
+  /// For one operation of an ordered index.
+  static constexpr uint64_t kIndexScratchBytes = 64 * 1024;
 
   static absl::StatusOr<std::unique_ptr<SessionCore>> Open(Tables& tables, const RsiOptions& options);
   SessionCore(const SessionCore&) = delete;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kFirstRead = 8;
 constexpr uint64_t kWatermarkStep = kBitRows / 4;
-constexpr int kRoundsMax = 16;
+constexpr int kViewsMax = 16;
 constexpr int kJoinsMax = 100;
 constexpr uint64_t kRowWords = kBitRowBytes / 8;
 
@@ -29,7 +29,7 @@ absl::Status BitVectorTimestamps::Advance(storage::VerbBatch& batch, const State
   suspect_ = 0;
   held_ = false;
   held_by_idle_ = false;
-  for (int round = 0; round < kRoundsMax; ++round) {
+  for (int round = 0; round < kViewsMax; ++round) {
     const StateHead* now = &head;
     if (round > 0) {
       NAM_ASSIGN_OR_RETURN(now, AddReadHead(batch));

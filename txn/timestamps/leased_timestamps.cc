@@ -12,10 +12,10 @@ namespace {
 
 constexpr uint64_t kFirstReadMin = 16;
 constexpr uint64_t kReadsMax = 256;  // entries at once: few more are under way beyond the watermark
-constexpr uint64_t kWatermarkStep = 64;
+constexpr uint64_t kWatermarkLagInTurn = 64;
 constexpr uint64_t kWatermarkLagMax = 1'024;
 constexpr uint64_t kWatermarkTurns = 32;
-constexpr uint64_t kRoundsMax = 2 * kRingEntries / kReadsMax;
+constexpr uint64_t kRingRoundsMax = 2 * kRingEntries / kReadsMax;
 constexpr int kClaimsMax = 16;
 constexpr int64_t kNotYet = -1;  // the wait was not seen to last
 constexpr size_t kPassedOverAtOnce = 64;
@@ -29,7 +29,7 @@ absl::Status LeasedTimestamps::Advance(storage::VerbBatch& batch, const StateHea
   const StateHead* now = &head;
   uint64_t count = first_read_;
   for (uint64_t round = 0;; ++round) {
-    if (round == kRoundsMax)
+    if (round == kRingRoundsMax)
       return absl::UnavailableError("timestamps are given out faster than they are read");
     if (round > 0) {
       NAM_ASSIGN_OR_RETURN(now, AddReadHead(batch));
@@ -58,7 +58,7 @@ absl::Status LeasedTimestamps::Advance(storage::VerbBatch& batch, const StateHea
 bool LeasedTimestamps::RaisesWatermark() const {
   const uint64_t ahead = snapshot_ - watermark_;
   const bool in_turn = (snapshot_ + client_) % kWatermarkTurns == 0;
-  return ahead >= (in_turn ? kWatermarkStep : kWatermarkLagMax);
+  return ahead >= (in_turn ? kWatermarkLagInTurn : kWatermarkLagMax);
 }
 
 absl::Status LeasedTimestamps::AddReadEntries(storage::VerbBatch& batch, uint64_t count) {

@@ -15,10 +15,6 @@ namespace {
 
 using plan::AggregateFunction;
 
-plan::Slot Bounded(Type type, __int128 low, __int128 high, bool nullable = true) {
-  return {.type = type, .nullable = nullable, .bounds = {low, high, true}};
-}
-
 std::vector<std::vector<Tuple>> Spread(const std::vector<Tuple>& input, uint64_t servers,
                                        RandomStream& random) {
   std::vector<std::vector<Tuple>> shares(servers);

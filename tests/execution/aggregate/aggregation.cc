@@ -164,14 +164,6 @@ std::unique_ptr<const AggregatePlan> Aggregation::Plan(AggregateInput input) con
   return std::move(*plan);
 }
 
-plan::Expr SlotExpr(const plan::Schema& schema, uint32_t slot) {
-  plan::Expr expr;
-  expr.op = plan::Op::kColumn;
-  expr.type = schema[slot].type;
-  expr.column = {0, static_cast<int>(slot)};
-  return expr;
-}
-
 plan::Aggregate MakeAggregate(AggregateFunction function, const plan::Schema& schema, uint32_t slot) {
   plan::Aggregate aggregate{
       .function = function, .argument = SlotExpr(schema, slot), .type = schema[slot].type};
@@ -192,10 +184,6 @@ plan::Aggregate MakeAggregate(AggregateFunction function, const plan::Schema& sc
 }
 
 namespace {
-
-plan::Slot Bounded(Type type, __int128 low, __int128 high, bool nullable = true) {
-  return {.type = type, .nullable = nullable, .bounds = {low, high, true}};
-}
 
 /// A slot of any type that groups and aggregates have. Sums of its values stay small.
 plan::Slot RandomSlot(RandomStream& random) {

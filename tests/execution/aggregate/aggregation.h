@@ -9,6 +9,7 @@
 #include "execution/aggregate/aggregate_sink.h"
 #include "execution/aggregate/stored_groups.h"
 #include "plan/aggregate.h"
+#include "plan/slot_of.h"
 #include "tests/execution/step_driver.h"
 
 /// Aggregations of tests: run by the engine, on one or several servers, and by a naive model.
@@ -23,7 +24,10 @@ struct Aggregation {
   std::unique_ptr<const AggregatePlan> Plan(AggregateInput input = AggregateInput::kRows) const;
 };
 
-plan::Expr SlotExpr(const plan::Schema& schema, uint32_t slot);
+inline plan::Slot Bounded(Type type, __int128 low, __int128 high, bool nullable = true) {
+  return {.type = type, .nullable = nullable, .bounds = {low, high, true}};
+}
+using plan::SlotExpr;
 /// Functions of two arguments get the slot twice.
 plan::Aggregate MakeAggregate(plan::AggregateFunction function, const plan::Schema& schema, uint32_t slot);
 

@@ -20,8 +20,6 @@
 namespace nam::execution {
 namespace {
 
-constexpr uint64_t kAttempt = 77;
-
 uint32_t MessageBytes(const plan::Schema& schema) {
   const auto layout = ExchangeLayout(schema);
   EXPECT_TRUE(layout.ok()) << layout.status();
@@ -29,7 +27,7 @@ uint32_t MessageBytes(const plan::Schema& schema) {
 }
 
 /// Two exchanges of the same rows: 0 by their first column, 1 to all.
-EndpointOptions Options(uint32_t members, const plan::Schema& schema) {
+EndpointOptions RowExchangeOptions(uint32_t members, const plan::Schema& schema) {
   return {.exchanges = {RepartitionAmong(members), BroadcastAmong(members)},
           .message_bytes = MessageBytes(schema),
           .credits = 2,
@@ -115,7 +113,7 @@ TEST_P(ExchangeOperators, EveryRowArrivesWhereItsKeyBelongsOrEverywhere) {
       own.push_back(RandomTuples(schema, m == seed % 4 ? 0 : 3'000 + random.Below(6'000), 500, random));
       all.insert(all.end(), own.back().begin(), own.back().end());
     }
-    Members members(GetParam(), kMembers, Options(kMembers, schema));
+    Members members(GetParam(), kMembers, RowExchangeOptions(kMembers, schema));
     members.Connect();
     std::array<Received, kMembers> received;
     members.OnAll([&](uint32_t self) {
@@ -142,7 +140,7 @@ TEST_P(ExchangeOperators, EveryRowArrivesWhereItsKeyBelongsOrEverywhere) {
 TEST_P(ExchangeOperators, AReceiverThatWantsNoMoreHoldsNobodyUp) {
   const plan::Schema schema = {{.type = Type::Integer(), .nullable = false, .bounds = {0, 100'000, true}}};
   constexpr uint64_t kRows = 50'000;
-  Members members(GetParam(), 3, Options(3, schema));
+  Members members(GetParam(), 3, RowExchangeOptions(3, schema));
   members.Connect();
   std::array<std::vector<Tuple>, 3> received;
   members.OnAll([&](uint32_t self) {
@@ -173,7 +171,7 @@ TEST_P(ExchangeOperators, AReceiverThatWantsNoMoreHoldsNobodyUp) {
 
 TEST_P(ExchangeOperators, AQueryThatIsCancelledStopsSendersAndReceivers) {
   const plan::Schema schema = {{.type = Type::Integer(), .nullable = false, .bounds = {0, 1000, true}}};
-  Members members(GetParam(), 2, Options(2, schema));
+  Members members(GetParam(), 2, RowExchangeOptions(2, schema));
   members.Connect();
   std::array<Received, 2> received;
   members.OnAll([&](uint32_t self) {
@@ -194,7 +192,7 @@ TEST_P(ExchangeOperators, MessagesAreCheckedBeforeTheirRowsAreRead) {
   const auto layout = ExchangeLayout(schema);
   ASSERT_TRUE(layout.ok());
   const auto sends = [&](uint32_t bytes, uint32_t rows, uint64_t attempt, int16_t value) {
-    Members members(GetParam(), 2, Options(2, schema));
+    Members members(GetParam(), 2, RowExchangeOptions(2, schema));
     members.Connect();
     absl::Status status;
     members.OnAll([&](uint32_t self) {

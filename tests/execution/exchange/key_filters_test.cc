@@ -16,10 +16,10 @@
 namespace nam::execution {
 namespace {
 
-constexpr uint32_t kMessageBytes = 2048;
+constexpr uint32_t kFilterMessageBytes = 2048;
 
-EndpointOptions Options(uint32_t members) {
-  return {.exchanges = {RepartitionAmong(members)}, .message_bytes = kMessageBytes, .credits = 2};
+EndpointOptions FilterExchangeOptions(uint32_t members) {
+  return {.exchanges = {RepartitionAmong(members)}, .message_bytes = kFilterMessageBytes, .credits = 2};
 }
 
 /// A member's own filter and those that it receives.
@@ -58,7 +58,7 @@ TEST_P(KeyFiltersTest, KeysOfAllMembersAreKeptAndFewOthers) {
       if (has && k % 2 == 0) keys[owner].push_back(hash);
       (has && k % 2 == 0 ? all : strange).push_back(hash);
     }
-    Members members(GetParam(), count, Options(count));
+    Members members(GetParam(), count, FilterExchangeOptions(count));
     members.Connect();
     std::vector<std::unique_ptr<OneMember>> ends;
     for (uint32_t m = 0; m < count; ++m) {
@@ -87,7 +87,7 @@ TEST_P(KeyFiltersTest, KeysOfAllMembersAreKeptAndFewOthers) {
 
 /// Member 1 sends these payloads to member 0, then its last message.
 absl::Status OfDishonest(const Subject& subject, const std::vector<std::vector<uint64_t>>& payloads) {
-  Members members(subject, 2, Options(2));
+  Members members(subject, 2, FilterExchangeOptions(2));
   members.Connect();
   OneMember honest(0, 2, 100);
   absl::Status status;

@@ -22,6 +22,9 @@
 /// Members of an exchange, like processes of a cluster, over any fabric.
 namespace nam::execution {
 
+/// Of the query whose rows are exchanged.
+inline constexpr uint64_t kAttempt = 77;
+
 /// The implementations of the contract.
 enum class Design : uint8_t { kSendReceive };
 

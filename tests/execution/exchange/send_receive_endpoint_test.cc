@@ -16,9 +16,8 @@ namespace nam::execution {
 namespace {
 
 constexpr uint32_t kMessageBytes = 1024, kCredits = 4;
-constexpr uint64_t kAttempt = 77;
 
-EndpointOptions Options(uint32_t members) {
+EndpointOptions TwoExchangeOptions(uint32_t members) {
   return {.exchanges = {RepartitionAmong(members), RepartitionAmong(members)},
           .message_bytes = kMessageBytes,
           .credits = kCredits,
@@ -77,7 +76,7 @@ struct Impostor {
 class SendReceiveEndpointTest : public testing::TestWithParam<Subject> {};
 
 TEST_P(SendReceiveEndpointTest, StrangersAreTurnedAwayAndHoldNobodyUp) {
-  Members members(GetParam(), 2, Options(2));
+  Members members(GetParam(), 2, TwoExchangeOptions(2));
   std::vector<std::unique_ptr<Impostor>> silent;
   const auto come = [&] { return silent.emplace_back(std::make_unique<Impostor>(members, 0)).get(); };
   const auto meets = members.fabric(0).StartThread("member-0", [&] {
@@ -109,7 +108,7 @@ TEST_P(SendReceiveEndpointTest, StrangersAreTurnedAwayAndHoldNobodyUp) {
 class DishonestMember {
  public:
   explicit DishonestMember(const Subject& subject)
-      : members_(subject, 2, Options(2)), impostor_(members_, 0) {
+      : members_(subject, 2, TwoExchangeOptions(2)), impostor_(members_, 0) {
     const auto meets = members_.fabric(0).StartThread("member-0", [this] {
       const absl::Status met = members_[0].Connect(members_.addresses(), members_.Soon(), members_.cancel());
       EXPECT_TRUE(met.ok()) << met;
@@ -182,7 +181,7 @@ TEST_P(SendReceiveEndpointTest, ADishonestMemberIsFoundOut) {
 
 TEST(EndpointOptions, AreChecked) {
   const auto refused = [](const std::function<void(EndpointOptions&)>& change) {
-    EndpointOptions options = Options(3);
+    EndpointOptions options = TwoExchangeOptions(3);
     options.members = {"a", "b", "c"};
     EXPECT_TRUE(CheckOptions(options).ok()) << CheckOptions(options);
     change(options);

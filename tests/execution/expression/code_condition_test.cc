@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "storage/dictionary.h"
+#include "tests/base/seeds.h"
 #include "tests/execution/expression/random_expression.h"
 
 namespace nam::execution {
@@ -21,11 +22,6 @@ using nam::testing::RandomExpression;
 using nam::testing::RandomSlot;
 using plan::Expr;
 using plan::Op;
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 /// A zone over some of the codes may pass if one of them passes.
 void CheckZones(Random& random, const CodeCondition& condition, std::vector<uint64_t> codes) {
@@ -105,7 +101,7 @@ TEST(CodeConditionProperty, CodesPassThatMeetTheCondition) {
   }
 }
 
-Expr ColumnOf(const Type& type) {
+Expr FirstColumn(const Type& type) {
   Expr e;
   e.op = Op::kColumn;
   e.type = type;
@@ -133,7 +129,7 @@ class ManyTexts : public ::testing::Test {
     e.op = Op::kLike;
     e.type = Type::Bool();
     e.literal = Value::String(std::move(pattern));
-    e.children = {ColumnOf(meaning_.type)};
+    e.children = {FirstColumn(meaning_.type)};
     return CodesOf(e, meaning_);
   }
   std::optional<CodeCondition> Compare(Op op, std::string text) const {
@@ -142,7 +138,7 @@ class ManyTexts : public ::testing::Test {
     literal.type = literal.literal.type;
     e.op = op;
     e.type = Type::Bool();
-    e.children = {ColumnOf(meaning_.type), literal};
+    e.children = {FirstColumn(meaning_.type), literal};
     return CodesOf(e, meaning_);
   }
   CodeMeaning meaning_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "execution/expression/program.h"
+#include "tests/base/seeds.h"
 #include "tests/execution/expression/random_columns.h"
 #include "tests/execution/expression/random_expression.h"
 
@@ -21,11 +22,6 @@ using nam::testing::Random;
 using nam::testing::RandomChunk;
 using nam::testing::RandomExpression;
 using nam::testing::RandomSlot;
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 std::string Print(const plan::Expr& e) {
   return plan::ToString(e,

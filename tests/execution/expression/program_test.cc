@@ -18,7 +18,7 @@ namespace {
 using plan::Expr;
 using plan::Op;
 
-Expr Node(Op op, Type type, std::vector<Expr> children) {
+Expr OperationExpr(Op op, Type type, std::vector<Expr> children) {
   Expr e;
   e.op = op;
   e.type = type;
@@ -45,7 +45,7 @@ Expr Text(std::string text) {
   return Literal(Value::String(std::move(text)));
 }
 Expr Truth(Op op, std::vector<Expr> children) {
-  return Node(op, Type::Bool(), std::move(children));
+  return OperationExpr(op, Type::Bool(), std::move(children));
 }
 
 plan::Slot Integers(int64_t low, int64_t high) {
@@ -104,8 +104,9 @@ TEST(Program, AnErrorArisesOnlyFromSelectedPositions) {
   Chunk chunk(1, 0);
   chunk.SelectAll(3);
   chunk.columns()[0] = OfNumbers(x);
-  const auto program = Compiled({Node(Op::kDivide, Type::Integer(), {Number(10), Slot(0, Type::Integer())})},
-                                {Integers(0, 9)});
+  const auto program =
+      Compiled({OperationExpr(Op::kDivide, Type::Integer(), {Number(10), Slot(0, Type::Integer())})},
+               {Integers(0, 9)});
   const std::vector<uint32_t> positions = {0, 2};
   Frame frame = program->NewFrame();
   const Vector* vector = program->Evaluate(0, frame, chunk, {positions.data(), 2});
@@ -122,12 +123,12 @@ TEST(Program, OnlyTheBranchThatDecidesMayFail) {
   chunk.SelectAll(3);
   chunk.columns()[0] = OfNumbers(x);
   const Expr slot = Slot(0, Type::Integer());
-  const Expr quotient = Node(Op::kDivide, Type::Integer(), {Number(10), slot});
+  const Expr quotient = OperationExpr(Op::kDivide, Type::Integer(), {Number(10), slot});
   const Expr is_zero = Truth(Op::kEqual, {slot, Number(0)});
   const Expr large = Truth(Op::kGreater, {quotient, Number(2)});
   const auto program =
       Compiled({Truth(Op::kAnd, {Truth(Op::kNot, {is_zero}), large}), Truth(Op::kOr, {is_zero, large}),
-                Node(Op::kCase, Type::Integer(), {is_zero, Number(-1), quotient})},
+                OperationExpr(Op::kCase, Type::Integer(), {is_zero, Number(-1), quotient})},
                {Integers(0, 9)});
   Frame frame = program->NewFrame();
   EXPECT_EQ(TruthsOf(program->Evaluate(0, frame, chunk, chunk.selection()), 3), (std::vector<int>{1, 0, 0}));
@@ -145,9 +146,10 @@ TEST(Program, AnEntrysErrorIsThatOfItsRows) {
   chunk.SelectAll(4);
   chunk.columns()[0] = texts.column();
   const Expr slot = Slot(0, Type::String());
-  const Expr cast = Node(Op::kCast, Type::Integer(), {slot});
+  const Expr cast = OperationExpr(Op::kCast, Type::Integer(), {slot});
   const auto program = Compiled(
-      {cast, Node(Op::kCase, Type::Integer(), {Truth(Op::kEqual, {slot, Text("x")}), Number(-1), cast})},
+      {cast,
+       OperationExpr(Op::kCase, Type::Integer(), {Truth(Op::kEqual, {slot, Text("x")}), Number(-1), cast})},
       {Texts()});
   EXPECT_GT(program->by_row_nodes(), 0u);
   Frame frame = program->NewFrame();
@@ -199,7 +201,7 @@ TEST(Program, ThreadsShareAMemo) {
   Expr like = Truth(Op::kLike, {Slot(0, Type::String())});
   like.literal = Value::String("1_1%");
   // The reference makes the text by way of a boolean, so that threads keep texts.
-  const Expr text = Node(Op::kCast, Type::String(), {like});
+  const Expr text = OperationExpr(Op::kCast, Type::String(), {like});
   const auto program = Compiled({like, text}, {Texts()});
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
@@ -235,7 +237,7 @@ TEST(Program, MemosHoldNoMoreThanTheirShare) {
   const TextColumn column(3, {texts.begin(), texts.end()}, codes);
   Expr like = Truth(Op::kLike, {Slot(0, Type::String())});
   like.literal = Value::String("1_1%");
-  const Expr output = Node(Op::kCast, Type::String(), {like});
+  const Expr output = OperationExpr(Op::kCast, Type::String(), {like});
   Chunk chunk(1, 0);
   chunk.SelectAll(kChunkRows);
   chunk.columns()[0] = column.column();
@@ -280,10 +282,10 @@ TEST(Program, TextsThatAreComputedAreOfTheBudget) {
   constexpr uint64_t kTextBytes = 1'000, kAllBytes = kTextBytes * kChunkRows;
   const std::vector<int64_t> lengths(kChunkRows, kTextBytes), halves(kChunkRows, kTextBytes / 2);
   const Type number = Type::Integer();
-  Expr repeat = Node(Op::kFunction, Type::String(), {Text("x"), Number(0)});
+  Expr repeat = OperationExpr(Op::kFunction, Type::String(), {Text("x"), Number(0)});
   repeat.index = static_cast<int>(plan::Function::kRepeat);
   // The expression is over two slots, so that no memo has its texts.
-  repeat.children[1] = Node(Op::kAdd, number, {Slot(0, number), Slot(1, number)});
+  repeat.children[1] = OperationExpr(Op::kAdd, number, {Slot(0, number), Slot(1, number)});
   const std::vector<int64_t> none(kChunkRows, 0);
   Chunk chunk(2, 0);
   chunk.SelectAll(kChunkRows);
@@ -325,7 +327,7 @@ TEST(Program, PartsOfTextsCountCharacters) {
                           "d"},
                          {0, 1, 2, 3}, /*null_code=*/true);
   const auto call = [](plan::Function function, Type type, std::vector<Expr> operands) {
-    Expr e = Node(Op::kFunction, type, std::move(operands));
+    Expr e = OperationExpr(Op::kFunction, type, std::move(operands));
     e.index = static_cast<int>(function);
     return e;
   };
@@ -387,10 +389,10 @@ TEST(Program, ConditionsAreEvaluatedWhereThoseBeforeHold) {
   chunk.SelectAll(kChunkRows);
   chunk.columns()[0] = OfNumbers(x);
   const Expr slot = Slot(0, Type::Integer());
-  const auto program =
-      Compiled({Truth(Op::kNotEqual, {slot, Number(0)}),
-                Truth(Op::kLess, {Node(Op::kDivide, Type::Integer(), {Number(6), slot}), Number(6)})},
-               {Integers(0, 3)});
+  const auto program = Compiled(
+      {Truth(Op::kNotEqual, {slot, Number(0)}),
+       Truth(Op::kLess, {OperationExpr(Op::kDivide, Type::Integer(), {Number(6), slot}), Number(6)})},
+      {Integers(0, 3)});
   Frame frame = program->NewFrame();
   uint32_t kept[kChunkRows];
   const auto all = SelectWhere(*program, frame, chunk, chunk.selection(), kept);
@@ -406,9 +408,10 @@ TEST(Program, ConditionsAreEvaluatedWhereThoseBeforeHold) {
 
 TEST(Program, SaysWhatItsOutputsAre) {
   const Expr x = Slot(0, Type::Integer()), y = Slot(1, Type::Integer());
-  const auto program = Compiled({y, Node(Op::kMultiply, Type::Integer(), {x, y}),
-                                 Node(Op::kMultiply, Type::Integer(), {y, y}), Truth(Op::kLess, {x, y})},
-                                {Integers(-3, 5), Integers(0, INT64_MAX / 5)});
+  const auto program =
+      Compiled({y, OperationExpr(Op::kMultiply, Type::Integer(), {x, y}),
+                OperationExpr(Op::kMultiply, Type::Integer(), {y, y}), Truth(Op::kLess, {x, y})},
+               {Integers(-3, 5), Integers(0, INT64_MAX / 5)});
   EXPECT_EQ(program->outputs(), 4u);
   EXPECT_EQ(program->slot_of(0), 1u);
   EXPECT_EQ(program->slot_of(1), std::nullopt);
@@ -436,9 +439,9 @@ TEST(Program, DeepExpressionsShareTheirArrays) {
   chunk.columns()[0] = OfNumbers(x);
   Expr sum = Slot(0, Type::Integer());
   for (int i = 0; i < 1000; ++i)
-    sum = Node(
-        Op::kAdd, Type::Integer(),
-        {std::move(sum), Node(Op::kMultiply, Type::Integer(), {Slot(0, Type::Integer()), Number(i % 2)})});
+    sum = OperationExpr(Op::kAdd, Type::Integer(),
+                        {std::move(sum), OperationExpr(Op::kMultiply, Type::Integer(),
+                                                       {Slot(0, Type::Integer()), Number(i % 2)})});
   const auto program = Compiled({sum, sum}, {Integers(0, 9)});
   Frame frame = program->NewFrame();
   const Vector* first = program->Evaluate(0, frame, chunk, chunk.selection());

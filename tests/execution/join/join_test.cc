@@ -10,6 +10,7 @@
 
 #include "execution/join/probe.h"
 #include "plan/expression.h"
+#include "plan/slot_of.h"
 #include "tests/execution/join/random_join.h"
 #include "tests/execution/step_driver.h"
 #include "types/sql_error.h"
@@ -30,17 +31,9 @@ using testing::RandomRows;
 
 constexpr uint32_t kPageBytes = RowLayout::kSmallPageBytes;
 
-plan::Expr Slot(const plan::Schema& schema, uint32_t slot) {
-  plan::Expr expr;
-  expr.op = plan::Op::kColumn;
-  expr.type = schema[slot].type;
-  expr.column = {0, static_cast<int>(slot)};
-  return expr;
-}
-
 std::unique_ptr<const Program> Slots(const plan::Schema& schema, const std::vector<uint32_t>& slots) {
   std::vector<plan::Expr> outputs;
-  for (uint32_t slot : slots) outputs.push_back(Slot(schema, slot));
+  for (uint32_t slot : slots) outputs.push_back(plan::SlotExpr(schema, slot));
   auto program = Program::Compile(outputs, schema);
   NAM_CHECK(program.ok());
   return *std::move(program);
@@ -181,7 +174,7 @@ absl::StatusOr<std::vector<Tuple>> Probe(StepOperator& probe, const ProbeOptions
 
 /// Probes `build` as the join says, and compares.
 template <typename Build>
-void Check(const Build& build, const Join& join, StepDriver& driver) {
+void CheckProbe(const Build& build, const Join& join, StepDriver& driver) {
   ProbeOptions options{.kind = join.kind, .keep = join.keep, .fetch = join.fetch};
   options.null_aware = join.null_aware;
   options.input_row_sets = static_cast<uint32_t>(join.probe_schema.size());
@@ -195,8 +188,8 @@ void Check(const Build& build, const Join& join, StepDriver& driver) {
   less.op = plan::Op::kLess;
   less.type = Type::Bool();
   const auto x = std::find(join.keep.begin(), join.keep.end(), join.x()) - join.keep.begin();
-  less.children = {Slot(pair_schema, static_cast<uint32_t>(x)),
-                   Slot(pair_schema, static_cast<uint32_t>(join.keep.size()))};
+  less.children = {plan::SlotExpr(pair_schema, static_cast<uint32_t>(x)),
+                   plan::SlotExpr(pair_schema, static_cast<uint32_t>(join.keep.size()))};
   const auto residual = Program::Compile({&less, 1}, pair_schema);
   ASSERT_TRUE(residual.ok()) << residual.status();
   if (join.residual) options.residuals = residual->get();
@@ -237,7 +230,7 @@ TEST(JoinTest, HashedRowsJoinAsNestedLoops) {
                                  driver.budget());
     ASSERT_TRUE(
         driver.RunInto(join.build_schema, join.build, *build, static_cast<int>(random.Below(3)) + 1).ok());
-    Check(*build, join, driver);
+    CheckProbe(*build, join, driver);
     if (HasFatalFailure()) return;
   }
 }
@@ -268,7 +261,7 @@ TEST(JoinTest, RowsThatKeepTheirCodesJoinAsNestedLoops) {
     }
     auto build = *RowBuild::Make(std::move(options), driver.budget());
     ASSERT_TRUE(table.Into(*build, driver).ok());
-    Check(*build, join, driver);
+    CheckProbe(*build, join, driver);
     if (HasFatalFailure()) return;
   }
 }
@@ -286,7 +279,7 @@ TEST(JoinTest, DenseKeysWithDuplicatesJoinAsNestedLoops) {
     auto build = *RowBuild::Make(std::move(options), driver.budget());
     ASSERT_TRUE(
         driver.RunInto(join.build_schema, join.build, *build, static_cast<int>(random.Below(3)) + 1).ok());
-    Check(*build, join, driver);
+    CheckProbe(*build, join, driver);
     if (HasFatalFailure()) return;
   }
 }
@@ -322,7 +315,7 @@ TEST(JoinTest, UniqueKeysJoinAsNestedLoops) {
     options.meanings = {table.meaning(1), table.meaning(2)};
     auto build = *DirectBuild::Make(std::move(options), driver.budget());
     ASSERT_TRUE(table.Into(*build, driver).ok());
-    Check(*build, join, driver);
+    CheckProbe(*build, join, driver);
     if (HasFatalFailure()) return;
   }
 }
@@ -355,7 +348,7 @@ TEST(JoinTest, ATupleWithManyPartnersLeavesInSeveralChunks) {
     sides.join.kind = kind;
     auto build = *RowBuild::Make(sides.Options(), sides.driver.budget());
     ASSERT_TRUE(sides.driver.RunInto(sides.join.build_schema, sides.join.build, *build, 2).ok());
-    Check(*build, sides.join, sides.driver);
+    CheckProbe(*build, sides.join, sides.driver);
   }
 }
 
@@ -372,11 +365,11 @@ TEST(JoinTest, InAndNotInKnowOfNulls) {
         auto build = *RowBuild::Make(std::move(options), sides.driver.budget());
         ASSERT_TRUE(sides.driver.RunInto(sides.join.build_schema, sides.join.build, *build).ok());
         sides.join.kind = JoinKind::kNullAwareAnti;
-        Check(*build, sides.join, sides.driver);
+        CheckProbe(*build, sides.join, sides.driver);
         sides.join.kind = JoinKind::kMark;
         for (const bool null_aware : {false, true}) {
           sides.join.null_aware = null_aware;
-          Check(*build, sides.join, sides.driver);
+          CheckProbe(*build, sides.join, sides.driver);
         }
       }
     }

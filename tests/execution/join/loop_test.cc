@@ -6,6 +6,8 @@
 
 #include "execution/join/probe.h"
 #include "plan/expression.h"
+#include "plan/slot_of.h"
+#include "tests/execution/join/random_join.h"
 #include "tests/execution/step_driver.h"
 #include "types/sql_error.h"
 
@@ -15,18 +17,8 @@ namespace {
 
 using plan::JoinKind;
 using plan::Op;
+using testing::kAllKinds;
 
-constexpr JoinKind kAllKinds[] = {JoinKind::kInner, JoinKind::kLeft,          JoinKind::kRight,
-                                  JoinKind::kFull,  JoinKind::kSemi,          JoinKind::kAnti,
-                                  JoinKind::kMark,  JoinKind::kNullAwareAnti, JoinKind::kSingle};
-
-plan::Expr Slot(const plan::Schema& schema, uint32_t slot) {
-  plan::Expr expr;
-  expr.op = Op::kColumn;
-  expr.type = schema[slot].type;
-  expr.column = {0, static_cast<int>(slot)};
-  return expr;
-}
 plan::Expr Binary(Op op, Type type, plan::Expr a, plan::Expr b) {
   plan::Expr expr;
   expr.op = op;
@@ -147,18 +139,21 @@ absl::StatusOr<std::vector<Tuple>> Joined(const Loop& loop, StepDriver& driver, 
   pairs.insert(pairs.end(), loop.schema.begin(), loop.schema.end());
   std::vector<plan::Expr> conditions, compared, build_outputs;
   if (loop.band) {
-    conditions.push_back(Binary(Op::kLessEqual, Type::Bool(), Slot(pairs, 0), Slot(pairs, 3)));
-    conditions.push_back(Binary(Op::kLessEqual, Type::Bool(), Slot(pairs, 3),
-                                Binary(Op::kAdd, Type::Integer(), Slot(pairs, 0), Integer(*loop.band))));
+    conditions.push_back(
+        Binary(Op::kLessEqual, Type::Bool(), plan::SlotExpr(pairs, 0), plan::SlotExpr(pairs, 3)));
+    conditions.push_back(
+        Binary(Op::kLessEqual, Type::Bool(), plan::SlotExpr(pairs, 3),
+               Binary(Op::kAdd, Type::Integer(), plan::SlotExpr(pairs, 0), Integer(*loop.band))));
   }
   for (uint32_t i = 1; i < 3; ++i)
-    compared.push_back(Binary(Op::kEqual, Type::Bool(), Slot(pairs, i), Slot(pairs, 3 + i)));
+    compared.push_back(
+        Binary(Op::kEqual, Type::Bool(), plan::SlotExpr(pairs, i), plan::SlotExpr(pairs, 3 + i)));
   plan::Schema at_rest;
-  if (loop.keyed) at_rest.push_back(loop.schema[0]), build_outputs.push_back(Slot(loop.schema, 0));
+  if (loop.keyed) at_rest.push_back(loop.schema[0]), build_outputs.push_back(plan::SlotExpr(loop.schema, 0));
   for (uint32_t i = 0; i < 3; ++i)
-    at_rest.push_back(loop.schema[i]), build_outputs.push_back(Slot(loop.schema, i));
+    at_rest.push_back(loop.schema[i]), build_outputs.push_back(plan::SlotExpr(loop.schema, i));
   const auto program = Compiled(build_outputs, loop.schema),
-             keys = Compiled({Slot(loop.schema, 0)}, loop.schema);
+             keys = Compiled({plan::SlotExpr(loop.schema, 0)}, loop.schema);
   const auto residuals = Compiled(conditions, pairs), compare = Compiled(compared, pairs);
   auto build = RowBuild::Make({.program = program.get(),
                                .keys = loop.keyed ? 1u : 0u,
@@ -186,7 +181,7 @@ absl::StatusOr<std::vector<Tuple>> Joined(const Loop& loop, StepDriver& driver, 
   return driver.Run(loop.schema, loop.probe, steps, shapes);
 }
 
-void Check(const Loop& loop, StepDriver& driver) {
+void CheckLoop(const Loop& loop, StepDriver& driver) {
   std::optional<std::vector<Tuple>> expected = loop.Expected();
   absl::StatusOr<std::vector<Tuple>> actual = Joined(loop, driver);
   if (!expected) {
@@ -219,7 +214,7 @@ TEST(LoopTest, AnyConditionJoinsAsNestedLoops) {
     const uint64_t distinct = loop.compares ? 4 : 400;
     loop.probe = RandomTuples(loop.schema, probes[random.Below(4)], distinct, random);
     loop.build = RandomTuples(loop.schema, builds[random.Below(5)], distinct, random);
-    Check(loop, driver);
+    CheckLoop(loop, driver);
   }
 }
 
@@ -234,9 +229,9 @@ TEST(LoopTest, ManyRowsMeetFew) {
     loop.compares = MayCompare(kind);
     loop.probe = RandomTuples(loop.schema, 11'000, 300, driver.random());
     loop.build = RandomTuples(loop.schema, kind == JoinKind::kSingle ? 1 : 12, 300, driver.random());
-    Check(loop, driver);
+    CheckLoop(loop, driver);
     std::swap(loop.probe, loop.build);
-    Check(loop, driver);
+    CheckLoop(loop, driver);
   }
 }
 
@@ -250,7 +245,7 @@ TEST(LoopTest, WhatIsComparedBesideAKeyKnowsNulls) {
     loop.compares = loop.keyed = true;
     loop.probe = RandomTuples(loop.schema, 1 + random.Below(3000), 6, random);
     loop.build = RandomTuples(loop.schema, random.Below(400), 6, random);
-    Check(loop, driver);
+    CheckLoop(loop, driver);
   }
 }
 

@@ -13,9 +13,6 @@ namespace {
 using plan::JoinKind;
 
 constexpr uint64_t kMostPairs = 40'000;  // about
-constexpr JoinKind kAllKinds[] = {JoinKind::kInner, JoinKind::kLeft,          JoinKind::kRight,
-                                  JoinKind::kFull,  JoinKind::kSemi,          JoinKind::kAnti,
-                                  JoinKind::kMark,  JoinKind::kNullAwareAnti, JoinKind::kSingle};
 
 }  // namespace
 

@@ -15,6 +15,11 @@ using execution::Cell;
 using execution::RandomCell;
 using execution::Tuple;
 
+inline constexpr plan::JoinKind kAllKinds[] = {
+    plan::JoinKind::kInner, plan::JoinKind::kLeft,          plan::JoinKind::kRight,
+    plan::JoinKind::kFull,  plan::JoinKind::kSemi,          plan::JoinKind::kAnti,
+    plan::JoinKind::kMark,  plan::JoinKind::kNullAwareAnti, plan::JoinKind::kSingle};
+
 enum class KeyForm : uint8_t { kNarrow, kWide, kText, kCharBesideVarchar, kBool };
 
 /// A slot of integers.

@@ -26,8 +26,8 @@ Aggregation RandomParted(RandomStream& random) {
   return made;
 }
 
-std::unique_ptr<const AggregatePlan> PlanOf(const Aggregation& aggregation, uint32_t parts,
-                                            AggregateInput input) {
+std::unique_ptr<const AggregatePlan> AggregatePlanOf(const Aggregation& aggregation, uint32_t parts,
+                                                     AggregateInput input) {
   return *AggregatePlan::Make({.group_by = aggregation.keys,
                                .aggregates = aggregation.aggregates,
                                .schema = aggregation.schema,
@@ -57,8 +57,8 @@ class Stages {
         cluster_(cluster),
         aggregation_(aggregation),
         parts_(parts),
-        plan_(PlanOf(aggregation, parts, AggregateInput::kRows)),
-        merge_(PlanOf(aggregation, parts, AggregateInput::kGroups)) {}
+        plan_(AggregatePlanOf(aggregation, parts, AggregateInput::kRows)),
+        merge_(AggregatePlanOf(aggregation, parts, AggregateInput::kGroups)) {}
 
   /// One attempt; its directory is kept. Groups that were few are written as the coordinator does.
   absl::Status Group(const std::vector<Tuple>& input, PartedGroups::Options options, int tasks) {
@@ -445,7 +445,7 @@ TEST(PartedGroupsTest, KeptGroupsAreCheckedBeforeTheyAreWritten) {
   const std::unique_ptr<storage::ScratchSpace> space = cluster.NewSpace();
   const std::unique_ptr<TaskContext> context = cluster.NewContext();
   const std::vector<std::byte> page(
-      PlanOf(aggregation, 4, AggregateInput::kRows)->partial_layout().page_bytes());
+      AggregatePlanOf(aggregation, 4, AggregateInput::kRows)->partial_layout().page_bytes());
   EXPECT_TRUE(absl::IsDataLoss((*kept)->Write(*context, page, 1, *space).status()));
   EXPECT_TRUE(absl::IsDataLoss((*kept)->Write(*context, std::span(page).first(100), 1, *space).status()));
 }

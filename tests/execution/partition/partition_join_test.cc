@@ -128,7 +128,7 @@ std::optional<std::vector<Tuple>> Join::Expected() const {
   return out;
 }
 
-plan::Pipeline PipelineOf(plan::SourceNode source, plan::Schema rows, plan::SinkNode sink, uint32_t stage) {
+plan::Pipeline JoinPipeline(plan::SourceNode source, plan::Schema rows, plan::SinkNode sink, uint32_t stage) {
   return {.source = std::move(source),
           .steps = {},
           .sink = std::move(sink),
@@ -139,13 +139,13 @@ plan::Pipeline PipelineOf(plan::SourceNode source, plan::Schema rows, plan::Sink
 }
 
 /// P0 and P1 leave the probe side and the build side by parts, P2 joins them.
-plan::PhysicalPlan PlanOf(const Join& join, uint32_t parts) {
+plan::PhysicalPlan PartitionJoinPlan(const Join& join, uint32_t parts) {
   plan::PhysicalPlan plan;
   plan::PartitionSink by{.keys = {}, .parts = parts, .domain = join.domain};
   for (uint32_t k = 0; k < join.keys; ++k) by.keys.push_back(k);
-  plan.pipelines.push_back(PipelineOf(plan::ValuesSource{}, join.probe_schema, by, 0));
+  plan.pipelines.push_back(JoinPipeline(plan::ValuesSource{}, join.probe_schema, by, 0));
   by.counts_nulls = join.asks_for_nulls();
-  plan.pipelines.push_back(PipelineOf(plan::ValuesSource{}, join.build_schema, by, 1));
+  plan.pipelines.push_back(JoinPipeline(plan::ValuesSource{}, join.build_schema, by, 1));
   plan::JoinSource source{
       .probed = 0, .build = {.payload = {join.x(), join.x() + 1}}, .probe = {.build = 1, .kind = join.kind}};
   source.probe.null_aware = join.asks_for_nulls() && join.kind == JoinKind::kMark;
@@ -162,7 +162,7 @@ plan::PhysicalPlan PlanOf(const Join& join, uint32_t parts) {
                        {plan::SlotExpr(partners, join.x()), plan::SlotExpr(partners, join.x() + 2)})};
   }
   plan::Schema output = plan::SchemasOf(plan, source)->output;
-  plan.pipelines.push_back(PipelineOf(std::move(source), std::move(output), plan::ResultSink{}, 2));
+  plan.pipelines.push_back(JoinPipeline(std::move(source), std::move(output), plan::ResultSink{}, 2));
   plan.pipelines[2].after = {0, 1};
   for (uint32_t s = 0; s < 3; ++s) plan.stages.push_back({.claimed = s, .result = {}});
   EXPECT_TRUE(plan::Check(plan).ok()) << plan::Check(plan);
@@ -210,7 +210,7 @@ class Runner {
   }
   absl::StatusOr<std::vector<Tuple>> Run(const Join& join, const Limits& limits) {
     StageInputs inputs;
-    inputs.plan = PlanOf(join, parts_);
+    inputs.plan = PartitionJoinPlan(join, parts_);
     inputs.stage = 2;
     inputs.settings.set_result_bytes_max(256 << 20);
     inputs.settings.set_build_bytes_max(limits.build_bytes);

@@ -17,7 +17,8 @@ namespace {
 
 constexpr uint32_t kRowParts = 8, kGroupParts = 4;
 
-plan::Pipeline PipelineOf(plan::SourceNode source, plan::Schema rows, plan::SinkNode sink, uint32_t stage) {
+plan::Pipeline StagePipeline(plan::SourceNode source, plan::Schema rows, plan::SinkNode sink,
+                             uint32_t stage) {
   plan::Pipeline pipeline{.source = std::move(source),
                           .steps = {},
                           .sink = std::move(sink),
@@ -37,8 +38,8 @@ plan::PhysicalPlan ThreeStages(const Aggregation& aggregation) {
   plan::AggregateSink partial{
       .group_by = aggregation.keys, .aggregates = aggregation.aggregates, .totals = {}, .parts = kGroupParts};
   plan.pipelines.push_back(
-      PipelineOf(plan::ValuesSource{}, aggregation.schema, plan::PartitionSink{{0}, kRowParts}, 0));
-  plan.pipelines.push_back(PipelineOf(plan::PartitionSource{0, {}}, aggregation.schema, partial, 1));
+      StagePipeline(plan::ValuesSource{}, aggregation.schema, plan::PartitionSink{{0}, kRowParts}, 0));
+  plan.pipelines.push_back(StagePipeline(plan::PartitionSource{0, {}}, aggregation.schema, partial, 1));
   plan::AggregateSink merge = partial;
   merge.phase = plan::AggregateSink::Phase::kFinal;
   merge.parts = 0;
@@ -51,7 +52,8 @@ plan::PhysicalPlan ThreeStages(const Aggregation& aggregation) {
     if (plan::ArgumentsOf(aggregate.function) > 0) aggregate.argument = null;
   }
   const plan::PartitionSource groups{1, merge};
-  plan.pipelines.push_back(PipelineOf(groups, *plan::PartitionOutput(plan, groups), plan::ResultSink{}, 2));
+  plan.pipelines.push_back(
+      StagePipeline(groups, *plan::PartitionOutput(plan, groups), plan::ResultSink{}, 2));
   for (uint32_t s = 0; s < 3; ++s) plan.stages.push_back({.claimed = s, .result = {}});
   return plan;
 }

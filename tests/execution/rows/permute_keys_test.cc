@@ -11,18 +11,18 @@
 namespace nam::execution {
 namespace {
 
-plan::Slot Integers(__int128 low, __int128 high) {
+plan::Slot NonNullIntegers(__int128 low, __int128 high) {
   return {Type::Integer(), false, {low, high, true}};
 }
 
 /// Permutes keys of rows of two 4-byte numbers, of which the first or the second is the key, and of other
 /// rows, for any number of rows.
 TEST(PermuteKeys, AsTheDomainDoesKeyByKey) {
-  const plan::Slot key = Integers(1000, 1000 + (1 << 17) - 1), payload = Integers(0, 1 << 30);
+  const plan::Slot key = NonNullIntegers(1000, 1000 + (1 << 17) - 1), payload = NonNullIntegers(0, 1 << 30);
   const struct {
     plan::Schema schema;
     uint32_t field;
-  } cases[] = {{{key, payload}, 0}, {{payload, key}, 1}, {{key, payload, Integers(0, 9)}, 0}};
+  } cases[] = {{{key, payload}, 0}, {{payload, key}, 1}, {{key, payload, NonNullIntegers(0, 9)}, 0}};
   RandomStream random(3);
   for (const auto& c : cases) {
     const auto layout = RowLayout::Of(c.schema, RowLayout::kSmallPageBytes);

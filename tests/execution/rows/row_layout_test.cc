@@ -15,7 +15,7 @@ namespace nam::execution {
 namespace {
 
 constexpr uint32_t kPageBytes = RowLayout::kSmallPageBytes;
-constexpr uint64_t kAttempt = 0x1234567890;
+constexpr uint64_t kSealedAttempt = 0x1234567890;
 
 plan::Slot Integers(__int128 low, __int128 high, bool nullable = false) {
   return {Type::Integer(), nullable, {low, high, true}};
@@ -181,7 +181,7 @@ class PageCheck : public testing::Test {
     Put(0, 1, uint32_t{5}, 4);
     Put(0, 2, PowerOfTen(30));
     row(1)[layout_.nulls_offset()] = std::byte{7};
-    layout_.Seal(page_.get(), kAttempt);
+    layout_.Seal(page_.get(), kSealedAttempt);
   }
 
   PageHeader& header() { return *reinterpret_cast<PageHeader*>(page_.get()); }
@@ -190,10 +190,10 @@ class PageCheck : public testing::Test {
   void Put(size_t in, size_t field, T value, size_t at = 0) {
     std::memcpy(row(in) + layout_.field(field).offset + at, &value, sizeof(value));
   }
-  absl::Status Check() { return layout_.CheckPage({page_.get(), kPageBytes}, kAttempt); }
+  absl::Status Check() { return layout_.CheckPage({page_.get(), kPageBytes}, kSealedAttempt); }
   /// Whether the page is refused although its sum is right.
   bool Refuses() {
-    layout_.Seal(page_.get(), kAttempt);
+    layout_.Seal(page_.get(), kSealedAttempt);
     return absl::IsDataLoss(Check());
   }
 
@@ -215,13 +215,13 @@ TEST_F(PageCheck, LooksAtNothingBetweenRowsAndTexts) {
 }
 
 TEST_F(PageCheck, RefusesPagesOfOthers) {
-  EXPECT_TRUE(absl::IsDataLoss(layout_.CheckPage({page_.get(), kPageBytes}, kAttempt + 1)));
+  EXPECT_TRUE(absl::IsDataLoss(layout_.CheckPage({page_.get(), kPageBytes}, kSealedAttempt + 1)));
   plan::Schema other = schema_;
   other[0].bounds.high = 200;
-  EXPECT_TRUE(absl::IsDataLoss(Of(other).CheckPage({page_.get(), kPageBytes}, kAttempt)));
+  EXPECT_TRUE(absl::IsDataLoss(Of(other).CheckPage({page_.get(), kPageBytes}, kSealedAttempt)));
   for (const size_t size : {size_t{0}, size_t{31}, size_t{kPageBytes - 1}, size_t{kPageBytes + 1}}) {
     const std::vector<std::byte> page(size);
-    EXPECT_TRUE(absl::IsDataLoss(layout_.CheckPage(page, kAttempt)));
+    EXPECT_TRUE(absl::IsDataLoss(layout_.CheckPage(page, kSealedAttempt)));
   }
 }
 
@@ -302,8 +302,8 @@ TEST(PageCheckOfPairs, RefusesNumbersOutsideOfTheirBounds) {
   const auto refuses = [&](uint32_t row, size_t field, uint32_t stored) {
     std::byte* const at = page.get() + kPageHeaderBytes + row * 8 + layout.field(field).offset;
     std::memcpy(at, &stored, sizeof(stored));
-    layout.Seal(page.get(), kAttempt);
-    const bool refused = absl::IsDataLoss(layout.CheckPage({page.get(), kPageBytes}, kAttempt));
+    layout.Seal(page.get(), kSealedAttempt);
+    const bool refused = absl::IsDataLoss(layout.CheckPage({page.get(), kPageBytes}, kSealedAttempt));
     std::memset(at, 0, sizeof(stored));
     return refused;
   };
@@ -334,11 +334,11 @@ TEST_F(PageCheck, TakesZeroesOnlyWhereTheyAreWithinBoundsUnlessNull) {
   layout.Clear(page_.get());
   header().rows = 1;
   std::memset(page_.get() + kPageHeaderBytes, 0, layout.stride());
-  layout.Seal(page_.get(), kAttempt);
-  EXPECT_TRUE(absl::IsDataLoss(layout.CheckPage({page_.get(), kPageBytes}, kAttempt)));
+  layout.Seal(page_.get(), kSealedAttempt);
+  EXPECT_TRUE(absl::IsDataLoss(layout.CheckPage({page_.get(), kPageBytes}, kSealedAttempt)));
   page_[kPageHeaderBytes + layout.nulls_offset()] = std::byte{1};
-  layout.Seal(page_.get(), kAttempt);
-  EXPECT_TRUE(layout.CheckPage({page_.get(), kPageBytes}, kAttempt).ok());
+  layout.Seal(page_.get(), kSealedAttempt);
+  EXPECT_TRUE(layout.CheckPage({page_.get(), kPageBytes}, kSealedAttempt).ok());
 }
 
 }  // namespace

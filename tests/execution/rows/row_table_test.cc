@@ -14,39 +14,40 @@ namespace {
 
 const plan::Schema kPairs = {{Type::Integer(), false, {0, 1 << 30, true}},
                              {Type::Integer(), true, {0, 1 << 30, true}}};
-constexpr uint32_t kPageBytes = 64 << 10;
+constexpr uint32_t kTablePageBytes = 64 << 10;
 
-RowLayout Pairs(uint32_t page_bytes = kPageBytes) {
+RowLayout Pairs(uint32_t page_bytes = kTablePageBytes) {
   auto layout = RowLayout::Of(kPairs, page_bytes);
   EXPECT_TRUE(layout.ok());
   return *std::move(layout);
 }
 
-std::unique_ptr<RowTable> Make(MemoryBudget& budget, uint64_t pages_max, uint32_t page_bytes = kPageBytes) {
+std::unique_ptr<RowTable> Make(MemoryBudget& budget, uint64_t pages_max,
+                               uint32_t page_bytes = kTablePageBytes) {
   auto table = RowTable::Make(Pairs(page_bytes), budget, pages_max);
   EXPECT_TRUE(table.ok()) << table.status();
   return *std::move(table);
 }
 
 TEST(RowTable, GivesPagesWithoutRowsOneAfterTheOther) {
-  MemoryBudget budget(10 * kPageBytes);
+  MemoryBudget budget(10 * kTablePageBytes);
   const auto table = Make(budget, 100);
   EXPECT_EQ(table->pages(), 0U);
   for (uint32_t i = 0; i < 10; ++i) {
     const auto page = table->NewPage();
     ASSERT_TRUE(page.ok());
     EXPECT_EQ(*page, i);
-    EXPECT_EQ(table->page(i), table->page(0) + i * kPageBytes);
+    EXPECT_EQ(table->page(i), table->page(0) + i * kTablePageBytes);
     EXPECT_EQ(table->page_rows(i), 0U);
     EXPECT_EQ(reinterpret_cast<const PageHeader*>(table->page(i))->layout, table->layout().digest());
-    std::memset(table->page(i) + kPageHeaderBytes, 0xab, kPageBytes - kPageHeaderBytes);
+    std::memset(table->page(i) + kPageHeaderBytes, 0xab, kTablePageBytes - kPageHeaderBytes);
   }
   EXPECT_EQ(table->pages(), 10U);
   EXPECT_EQ(table->rows(), 0U);
 }
 
 TEST(RowTable, TakesFromTheBudgetWhatItUsesAndGivesItBack) {
-  MemoryBudget budget(3 * kPageBytes + 1);
+  MemoryBudget budget(3 * kTablePageBytes + 1);
   {
     const auto first = Make(budget, 100);
     const auto second = Make(budget, 100);
@@ -54,13 +55,13 @@ TEST(RowTable, TakesFromTheBudgetWhatItUsesAndGivesItBack) {
     ASSERT_TRUE(first->NewPage().ok());
     ASSERT_TRUE(second->NewPage().ok());
     ASSERT_TRUE(first->NewPage().ok());
-    EXPECT_EQ(budget.used(), 3U * kPageBytes);
+    EXPECT_EQ(budget.used(), 3U * kTablePageBytes);
     EXPECT_TRUE(absl::IsResourceExhausted(second->NewPage().status()));
     EXPECT_EQ(second->pages(), 1U);
-    EXPECT_EQ(budget.used(), 3U * kPageBytes) << "a refusal takes nothing";
+    EXPECT_EQ(budget.used(), 3U * kTablePageBytes) << "a refusal takes nothing";
   }
   EXPECT_EQ(budget.used(), 0U);
-  EXPECT_EQ(budget.most(), 3U * kPageBytes);
+  EXPECT_EQ(budget.most(), 3U * kTablePageBytes);
 }
 
 TEST(RowTable, HasNoMorePagesThanItWasMadeFor) {
@@ -69,7 +70,7 @@ TEST(RowTable, HasNoMorePagesThanItWasMadeFor) {
   ASSERT_TRUE(table->NewPage().ok());
   ASSERT_TRUE(table->NewPage().ok());
   EXPECT_TRUE(absl::IsResourceExhausted(table->NewPage().status()));
-  EXPECT_EQ(budget.used(), 2U * kPageBytes);
+  EXPECT_EQ(budget.used(), 2U * kTablePageBytes);
 }
 
 /// As many pages as possible, several times at once: 256 partitions of two threads.
@@ -79,9 +80,9 @@ TEST(RowTable, ReservesAddressesWithoutMemory) {
   for (int i = 0; i < 512; ++i) {
     tables.push_back(Make(budget, UINT64_MAX));
     ASSERT_TRUE(tables.back()->NewPage().ok());
-    tables.back()->page(0)[kPageBytes - 1] = std::byte{1};
+    tables.back()->page(0)[kTablePageBytes - 1] = std::byte{1};
   }
-  EXPECT_EQ(budget.used(), 512U * kPageBytes);
+  EXPECT_EQ(budget.used(), 512U * kTablePageBytes);
 }
 
 TEST(RowTable, GivesMemoryToPagesInAnyNumber) {

@@ -24,7 +24,7 @@ constexpr uint32_t kScanned = 4, kBuilds = 4;
 uint32_t PayloadColumn(uint32_t build, uint32_t payload) {
   return 10 * (build + 1) + payload;
 }
-plan::Slot SlotOf(uint32_t column, bool nullable) {
+plan::Slot NumberedSlot(uint32_t column, bool nullable) {
   return {Type::Integer(), nullable, {100 * int64_t{column}, 100 * int64_t{column} + 9, true}};
 }
 Value Number(uint32_t column, int64_t digit) {
@@ -51,7 +51,7 @@ Expr ColumnOf(size_t slot, const plan::Slot& of) {
   out.column = {0, static_cast<int>(slot)};
   return out;
 }
-Expr Compare(Op op, Expr left, int64_t right) {
+Expr IntegerCondition(Op op, Expr left, int64_t right) {
   Expr literal;
   literal.type = Type::Integer();
   literal.literal = Value::Integer(right);
@@ -82,7 +82,7 @@ class Maker {
     plan::BlockScan scan;
     for (uint32_t c = 0; c < kScanned; ++c) {
       scan.columns.push_back(c);
-      scan.slots.push_back(SlotOf(c, true));
+      scan.slots.push_back(NumberedSlot(c, true));
       if (random_.Below(5) != 0) scan.output.push_back(c);
     }
     plan::Schema schema;
@@ -108,8 +108,8 @@ class Maker {
       if (!schema[slot].bounds.known) continue;
       const auto middle =
           static_cast<int64_t>(schema[slot].bounds.low) + static_cast<int64_t>(random_.Below(10));
-      return Compare(random_.Below(2) == 0 ? Op::kNotEqual : Op::kLessEqual, ColumnOf(slot, schema[slot]),
-                     middle);
+      return IntegerCondition(random_.Below(2) == 0 ? Op::kNotEqual : Op::kLessEqual,
+                              ColumnOf(slot, schema[slot]), middle);
     }
     Expr truth;
     truth.type = Type::Bool();
@@ -191,7 +191,7 @@ class Maker {
     if (now().empty() || !now()[key].bounds.known) return;
     probe.keys.push_back(ColumnOf(key, now()[key]));
     if (random_.Below(8) == 0) {  // no column as it is
-      probe.keys[0] = Compare(Op::kLess, std::move(probe.keys[0]), 0);
+      probe.keys[0] = IntegerCondition(Op::kLess, std::move(probe.keys[0]), 0);
       probe.keys[0].op = Op::kAdd;
       probe.keys[0].type = Type::Integer();
     }
@@ -201,7 +201,7 @@ class Maker {
     for (const uint32_t slot : probe.keep) scope.push_back(now()[slot]);
     const size_t kept = scope.size();
     for (const uint32_t payload : probe.fetch)
-      scope.push_back(SlotOf(PayloadColumn(probe.build, payload), probe.kind == JoinKind::kLeft));
+      scope.push_back(NumberedSlot(PayloadColumn(probe.build, payload), probe.kind == JoinKind::kLeft));
     if (random_.Below(4) == 0) probe.residuals.push_back(Condition(scope));
     if (probe.kind != JoinKind::kInner && probe.kind != JoinKind::kLeft) scope.resize(kept);
     if (probe.kind == JoinKind::kMark) scope.push_back({Type::Bool(), true, {}});
@@ -406,7 +406,7 @@ plan::Pipeline Star() {
   plan::BlockScan scan;
   for (uint32_t c = 0; c < kScanned; ++c) {
     scan.columns.push_back(c);
-    scan.slots.push_back(SlotOf(c, false));
+    scan.slots.push_back(NumberedSlot(c, false));
   }
   scan.output = {0, 1, 2, 3};
   pipeline.schemas.push_back(scan.slots);
@@ -419,7 +419,7 @@ plan::Pipeline Star() {
     step.keys = {ColumnOf(key, in[key])};
     plan::Schema out;
     for (const uint32_t slot : keep) out.push_back(in[slot]);
-    for (const uint32_t payload : fetch) out.push_back(SlotOf(PayloadColumn(build, payload), false));
+    for (const uint32_t payload : fetch) out.push_back(NumberedSlot(PayloadColumn(build, payload), false));
     step.keep = std::move(keep);
     step.fetch = std::move(fetch);
     pipeline.steps.emplace_back(std::move(step));

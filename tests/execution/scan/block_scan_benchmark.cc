@@ -42,7 +42,7 @@ struct Setting {
   }
 };
 
-plan::Expr Read(uint32_t slot) {
+plan::Expr ReadSlot(uint32_t slot) {
   plan::Expr out;
   out.op = plan::Op::kColumn;
   out.type = Type::Integer();
@@ -56,7 +56,7 @@ plan::Expr FirstKeys(uint32_t slot, int64_t keys) {
   plan::Expr out;
   out.op = plan::Op::kLess;
   out.type = Type::Bool();
-  out.children = {Read(slot), std::move(literal)};
+  out.children = {ReadSlot(slot), std::move(literal)};
   return out;
 }
 

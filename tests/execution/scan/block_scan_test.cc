@@ -99,9 +99,9 @@ class Scanner {
 };
 
 /// The rows that reading the pieces row by row yields. `partners` adds a row's partners, or drops the row.
-std::vector<TextRow> Naive(const ScanTable& table, const std::vector<partitioner::Piece>& pieces,
-                           const BlockScan::Options& options,
-                           const std::function<bool(const ScanRow&, TextRow&)>& partners = {}) {
+std::vector<TextRow> NaiveBlockScan(const ScanTable& table, const std::vector<partitioner::Piece>& pieces,
+                                    const BlockScan::Options& options,
+                                    const std::function<bool(const ScanRow&, TextRow&)>& partners = {}) {
   std::vector<TextRow> out;
   for (const partitioner::Piece& piece : pieces) {
     const std::vector<ScanRow>& rows = table.rows(piece.partition);
@@ -233,7 +233,7 @@ TEST_P(BlockScanTest, GivesTheRowsThatANaiveScanGives) {
       return true;
     };
 
-    const std::vector<TextRow> expected = Naive(table, pieces, options, partners);
+    const std::vector<TextRow> expected = NaiveBlockScan(table, pieces, options, partners);
     Scanner scanner(GetParam(), table, 1 + static_cast<int>(random.Below(3)));
     for (int again = 0; again < 2; ++again) {  // the second time with the facts that the first has learned
       PieceQueue queue(pieces);
@@ -318,7 +318,7 @@ TEST(BlockScanChunks, BlocksOutsideOfTheSortColumnsCodesAreNotRead) {
   options.filters.push_back(Compare(Op::kEqual, Read(0, ScanTable::kDay), 1200));
   options.known = table.NewKnownBlocks();
   const auto pieces = Whole(*table.meta());
-  const std::vector<TextRow> expected = Naive(table, pieces, options);
+  const std::vector<TextRow> expected = NaiveBlockScan(table, pieces, options);
   ASSERT_FALSE(expected.empty());
   ScanTotals totals[2];
   for (ScanTotals& each : totals) {
@@ -455,7 +455,7 @@ TEST(BlockScanClaims, EveryPieceIsClaimedOnceAmongServers) {
   EXPECT_GE(begun.size() + 2 * 128, pieces.size());
   EXPECT_LT(claims, pieces.size()) << "several pieces a claim";
   std::sort(rows.begin(), rows.end());
-  EXPECT_EQ(rows, Naive(table, read, options));
+  EXPECT_EQ(rows, NaiveBlockScan(table, read, options));
 }
 
 // ---- Virtual time.

@@ -32,7 +32,7 @@ struct Page {
   uint8_t width;
 };
 
-void Compare(const CodeTest& test, const Page& page) {
+void CheckCodeTest(const CodeTest& test, const Page& page) {
   SCOPED_TRACE(int{page.width});
   // Every remainder of the lanes, from even and odd beginnings.
   for (const uint32_t first : {0u, 1u, 17u}) {
@@ -55,11 +55,11 @@ void Compare(const CodeTest& test, const Page& page) {
 TEST(CodeSelect, Ranges) {
   for (const uint8_t width : {1, 2, 4, 8}) {
     const Page page(width, 200, 1);
-    Compare({.low = 50, .spread = 100}, page);
-    Compare({.low = 0, .spread = UINT64_MAX}, page);
-    Compare({.low = 10, .spread = UINT64_MAX - 10}, page);
-    Compare({.low = 199, .spread = 0}, page);
-    Compare({.low = uint64_t{1} << 32, .spread = 5}, page);
+    CheckCodeTest({.low = 50, .spread = 100}, page);
+    CheckCodeTest({.low = 0, .spread = UINT64_MAX}, page);
+    CheckCodeTest({.low = 10, .spread = UINT64_MAX - 10}, page);
+    CheckCodeTest({.low = 199, .spread = 0}, page);
+    CheckCodeTest({.low = uint64_t{1} << 32, .spread = 5}, page);
   }
 }
 
@@ -69,9 +69,9 @@ TEST(CodeSelect, BitsOfAPart) {
   for (uint32_t& word : bits) word = static_cast<uint32_t>(random.Next());
   for (const uint8_t width : {1, 2, 4, 8}) {
     const Page page(width, 250, 3);
-    Compare({.low = 0, .spread = 255, .bits = bits.data(), .shift = 3}, page);
-    Compare({.low = 20, .spread = 180, .bits = bits.data(), .delta = 1'000}, page);
-    Compare({.low = 100, .spread = 99, .bits = bits.data(), .delta = uint64_t{0} - 100}, page);
+    CheckCodeTest({.low = 0, .spread = 255, .bits = bits.data(), .shift = 3}, page);
+    CheckCodeTest({.low = 20, .spread = 180, .bits = bits.data(), .delta = 1'000}, page);
+    CheckCodeTest({.low = 100, .spread = 99, .bits = bits.data(), .delta = uint64_t{0} - 100}, page);
   }
 }
 
@@ -80,13 +80,13 @@ TEST(CodeSelect, BitsOfAllParts) {
   std::vector<uint32_t> bits(8 * 128 / 32);
   for (uint32_t& word : bits) word = static_cast<uint32_t>(random.Next());
   for (const uint8_t width : {2, 4, 8}) {
-    Compare({.low = 24,
-             .spread = 999,
-             .bits = bits.data(),
-             .delta = uint64_t{0} - 24,
-             .shift = 3,
-             .part_size = 128},
-            Page(width, 1'100, 5));
+    CheckCodeTest({.low = 24,
+                   .spread = 999,
+                   .bits = bits.data(),
+                   .delta = uint64_t{0} - 24,
+                   .shift = 3,
+                   .part_size = 128},
+                  Page(width, 1'100, 5));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "plan/table_schema.h"
+#include "tests/base/seeds.h"
 #include "tests/execution/expression/random_expression.h"
 #include "tests/execution/scan/record_world.h"
 #include "tests/txn/record_cluster.h"
@@ -30,14 +31,10 @@ constexpr char kNever[] =
     "null, w decimal(25,0) not null, day date not null, at timestamp not null, d decimal(5,1) not null, c "
     "char(2) not null) with (storage = record)";
 
-std::span<const std::byte> Bytes(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
 /// The rows that the scan should return of those that the transaction sees, or an error of one of its
 /// filters.
-absl::StatusOr<std::vector<TextRow>> Naive(const RecordTable& table, const RecordTable::Rows& rows,
-                                           const RecordScan::Options& options) {
+absl::StatusOr<std::vector<TextRow>> NaiveRecordScan(const RecordTable& table, const RecordTable::Rows& rows,
+                                                     const RecordScan::Options& options) {
   std::vector<TextRow> out;
   for (const auto& [key, row] : rows) {
     bool in_range = options.range_low.empty();
@@ -112,11 +109,6 @@ RecordScan::Options RandomScan(std::mt19937_64& random, const RecordTable& table
   return options;
 }
 
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 /// Two tables; a transaction with writes of its own, beside which others commit. NAM_SEED=N runs one again.
 TEST_P(RecordScanTest, GivesTheRowsThatANaiveScanGives) {
   const uint64_t first = FromEnvironment("NAM_SEED", std::random_device()());
@@ -138,7 +130,7 @@ TEST_P(RecordScanTest, GivesTheRowsThatANaiveScanGives) {
       const RecordTable& table = tables[t];
       RecordScan::Options options = RandomScan(random, table, server_, owner->snapshot());
       AddWrites(*owner, table.meta()->name(), options);
-      const auto expected = Naive(table, seen[t], options);
+      const auto expected = NaiveRecordScan(table, seen[t], options);
       auto pieces = table.Pieces(server_, 1 + static_cast<uint32_t>(random() % 6), options.own_rows.size());
       std::shuffle(pieces.begin(), pieces.end(), random);
       PieceQueue queue(pieces);
@@ -197,7 +189,7 @@ TEST_P(RecordScanTest, SeesWhatItsTransactionSees) {
   const auto scan = *RecordScan::Make(options, queue);
   const auto rows = RecordScanner(cluster_, server_, 2).Run(*scan);
   ASSERT_TRUE(rows.ok()) << rows.status();
-  EXPECT_EQ(*rows, *Naive(table, seen, options));
+  EXPECT_EQ(*rows, *NaiveRecordScan(table, seen, options));
   EXPECT_EQ(scan->totals().rows_in, 2'100 + options.own_rows.size());
 }
 
@@ -222,7 +214,7 @@ TEST_P(RecordScanTest, ManyOwnRows) {
     ASSERT_TRUE(scanned.ok()) << scanned.status();
     EXPECT_EQ(scanned->size(), 3'500u);
     if (rows.size() == 3'500u) {
-      EXPECT_EQ(*scanned, *Naive(table, rows, options));
+      EXPECT_EQ(*scanned, *NaiveRecordScan(table, rows, options));
     }
   }
 }

@@ -14,10 +14,6 @@
 namespace nam::execution {
 namespace {
 
-std::span<const std::byte> Bytes(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
 /// Small ones often, and the extremes.
 Value RandomValue(std::mt19937_64& random, const proto::Column& column) {
   const Type type = ColumnTypeOf(column.type());

@@ -22,6 +22,10 @@
 /// Record tables with rows, and threads that scan them.
 namespace nam::execution {
 
+inline std::span<const std::byte> Bytes(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
 /// A record table of a cluster, and the rows that it should have: by primary key, as tables store them.
 class RecordTable {
  public:

@@ -22,7 +22,7 @@ using plan::Op;
 
 constexpr uint32_t kKey = 0, kDay = 1, kAmount = 2;  // columns of 4, 2 and 1 bytes; rows are in order of days
 
-Expr Compare(Op op, const Type& type, Value value) {
+Expr ColumnCondition(Op op, const Type& type, Value value) {
   Expr left;
   left.op = Op::kColumn;
   left.type = type;
@@ -36,8 +36,8 @@ Expr Compare(Op op, const Type& type, Value value) {
   compare.children = {std::move(left), std::move(right)};
   return compare;
 }
-Expr Compare(Op op, int64_t value) {
-  return Compare(op, Type::Integer(), Value::Integer(value));
+Expr ColumnCondition(Op op, int64_t value) {
+  return ColumnCondition(op, Type::Integer(), Value::Integer(value));
 }
 
 /// A table of unique keys with nothing behind them, which gives its memory back.
@@ -177,8 +177,9 @@ TEST(RowSelector, SelectsWhatARowByRowReadingSelects) {
       RC_ASSERT(days.Insert(day));
 
     const int64_t most = draw(220);
-    const std::vector<SlotCondition> conditions{table.Condition(kAmount, Compare(Op::kLess, most)),
-                                                table.Condition(kAmount, Compare(Op::kNotEqual, most / 2))};
+    const std::vector<SlotCondition> conditions{
+        table.Condition(kAmount, ColumnCondition(Op::kLess, most)),
+        table.Condition(kAmount, ColumnCondition(Op::kNotEqual, most / 2))};
     const std::vector<KeyLookup> lookups{{dimension.get(), kKey, split ? parts : 0, 5}, {days.get(), kDay}};
     RowSelector selector(table.columns(), conditions, lookups, kDay);
 
@@ -224,7 +225,7 @@ TEST(RowSelector, ABlockWithOneWantedCodeIsLookedAt) {
     RowSelector keys(table.columns(), {}, by_key, kDay), days(table.columns(), {}, by_day, kDay);
     EXPECT_EQ(Selected(keys, table.view()), one);
     EXPECT_EQ(Selected(days, table.view()), one);
-    const std::vector<SlotCondition> equal{table.Condition(kKey, Compare(Op::kEqual, row))};
+    const std::vector<SlotCondition> equal{table.Condition(kKey, ColumnCondition(Op::kEqual, row))};
     RowSelector condition(table.columns(), equal, {}, kKey);
     EXPECT_EQ(Selected(condition, table.view()), one);
   }
@@ -274,20 +275,20 @@ TEST(RowSelector, CountsTheRowsThatTestsLookAt) {
   std::vector<std::array<int64_t, 3>> rows;
   for (int64_t r = 0; r < 2000; ++r) rows.push_back({r, 1000 + r / 10, r % 200});
   const Fixture table(std::move(rows), false);
-  const std::vector<SlotCondition> decided{table.Condition(kKey, Compare(Op::kGreaterEqual, 0))};
+  const std::vector<SlotCondition> decided{table.Condition(kKey, ColumnCondition(Op::kGreaterEqual, 0))};
   RowSelector zone(table.columns(), decided, {}, kDay);
   EXPECT_EQ(Selected(zone, table.view()).size(), 2000u);
   EXPECT_EQ(zone.TakeWork().first_rows, 0u);
 
-  const std::vector<SlotCondition> two{table.Condition(kAmount, Compare(Op::kLess, 20)),
-                                       table.Condition(kKey, Compare(Op::kLess, 1000))};
+  const std::vector<SlotCondition> two{table.Condition(kAmount, ColumnCondition(Op::kLess, 20)),
+                                       table.Condition(kKey, ColumnCondition(Op::kLess, 1000))};
   RowSelector cascade(table.columns(), two, {}, -1);
   EXPECT_EQ(Selected(cascade, table.view()).size(), 100u);
   const RowSelector::Work work = cascade.TakeWork();
   EXPECT_EQ(work.first_rows, 2000u);
   EXPECT_EQ(work.later_rows, 200u);
 
-  const std::vector<SlotCondition> days{table.Condition(kDay, Compare(Op::kLess, 1010))};
+  const std::vector<SlotCondition> days{table.Condition(kDay, ColumnCondition(Op::kLess, 1010))};
   RowSelector sorted(table.columns(), days, {}, kDay);
   EXPECT_EQ(Selected(sorted, table.view()).size(), 100u);
   EXPECT_EQ(sorted.TakeWork().first_rows, 0u) << "binary search has decided";
@@ -346,16 +347,17 @@ TEST(RowSelector, TextRangesAndNumbersHaveTheirCodesInEachGroup) {
   Expr like;
   like.op = Op::kLike;
   like.type = Type::Bool();
-  like.children = Compare(Op::kEqual, text, Value::String("")).children;
+  like.children = ColumnCondition(Op::kEqual, text, Value::String("")).children;
   like.children.pop_back();
   like.literal = Value::String("b%");
   using Test = std::function<bool(const std::string&)>;
   const std::vector<std::pair<Expr, Test>> ranges = {
-      {Compare(Op::kGreaterEqual, text, Value::String("c")), [](const auto& s) { return s >= "c"; }},
-      {Compare(Op::kLess, text, Value::String("cherry")), [](const auto& s) { return s < "cherry"; }},
-      {Compare(Op::kEqual, text, Value::String("fig")), [](const auto& s) { return s == "fig"; }},
-      {Compare(Op::kNotEqual, text, Value::String("cherry")), [](const auto& s) { return s != "cherry"; }},
-      {Compare(Op::kEqual, text, Value::String("zebra")), [](const auto& s) { return s == "zebra"; }},
+      {ColumnCondition(Op::kGreaterEqual, text, Value::String("c")), [](const auto& s) { return s >= "c"; }},
+      {ColumnCondition(Op::kLess, text, Value::String("cherry")), [](const auto& s) { return s < "cherry"; }},
+      {ColumnCondition(Op::kEqual, text, Value::String("fig")), [](const auto& s) { return s == "fig"; }},
+      {ColumnCondition(Op::kNotEqual, text, Value::String("cherry")),
+       [](const auto& s) { return s != "cherry"; }},
+      {ColumnCondition(Op::kEqual, text, Value::String("zebra")), [](const auto& s) { return s == "zebra"; }},
       {like, [](const auto& s) { return s[0] == 'b'; }}};
   for (size_t g = 0; g < 2; ++g) {
     const Group& group = groups[g];
@@ -370,7 +372,7 @@ TEST(RowSelector, TextRangesAndNumbersHaveTheirCodesInEachGroup) {
     const storage::BlockLayout layout = group.Layout();
     for (size_t i = 0; i < ranges.size(); ++i) {
       SCOPED_TRACE(::testing::Message() << "group " << g << ", condition " << i);
-      const auto conditions = group.Conditions(ranges[i].first, Compare(Op::kLess, 300));
+      const auto conditions = group.Conditions(ranges[i].first, ColumnCondition(Op::kLess, 300));
       RowSelector selector(group.columns(), conditions, {}, -1);
       std::vector<uint32_t> expected;
       for (uint32_t r = 0; r < rows.size(); ++r) {

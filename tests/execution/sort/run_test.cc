@@ -11,6 +11,7 @@
 #include "execution/sort/run_sink.h"
 #include "execution/sort/sorter.h"
 #include "tests/execution/partition/scratch_cluster.h"
+#include "tests/execution/sort/sorting.h"
 #include "tests/execution/step_driver.h"
 #include "types/sql_error.h"
 
@@ -20,14 +21,7 @@ namespace {
 
 constexpr uint64_t kAttempt = 77;
 
-struct Sorting {
-  plan::Schema schema;
-  std::vector<OrderSlot> order;
-  std::unique_ptr<const RowsPlan> plan;
-  bool texts = false;
-};
-
-Sorting RandomSorting(RandomStream& random) {
+Sorting RandomRunSorting(RandomStream& random) {
   const plan::Slot slots[] = {
       {Type::Bool(), true, {}},
       {Type::Integer(), true, {-3, 4, true}},
@@ -47,23 +41,6 @@ Sorting RandomSorting(RandomStream& random) {
     made.order.push_back({static_cast<uint32_t>(random.Below(4)), random.OneIn(2), random.OneIn(2)});
   made.plan = RowsPlan::Make(made.schema, RowLayout::kSmallPageBytes).value();
   return made;
-}
-
-bool StandsBefore(const Sorting& sorting, const Tuple& a, const Tuple& b) {
-  for (const OrderSlot& key : sorting.order) {
-    const Cell &x = a[key.slot], &y = b[key.slot];
-    if (x.null || y.null) {
-      if (x.null != y.null) return x.null == key.nulls_first;
-      continue;
-    }
-    if (x != y) return (x < y) != key.descending;
-  }
-  return false;
-}
-
-std::vector<Tuple> Sorted(std::vector<Tuple> rows) {
-  std::sort(rows.begin(), rows.end());
-  return rows;
 }
 
 /// Two memory servers, and places to write to them.
@@ -86,28 +63,7 @@ struct World {
   std::unique_ptr<storage::ScratchSpace> space;
 };
 
-std::vector<Tuple> RowsOf(const RowsPlan& plan, std::span<const std::span<const std::byte>> pages) {
-  std::vector<Tuple> rows;
-  for (const std::span<const std::byte> page : pages) {
-    EXPECT_TRUE(plan.layout().CheckPage(page, kAttempt).ok());
-    PageHeader header;
-    std::memcpy(&header, page.data(), sizeof(header));
-    for (uint32_t place = 0; place < header.rows; ++place) {
-      Tuple& row = rows.emplace_back();
-      for (size_t i = 0; i < plan.schema().size(); ++i) {
-        row.push_back(CellOf({.kind = Column::Kind::kField,
-                              .width = plan.layout().field(i).width,
-                              .physical = plan.layout().field(i).physical,
-                              .base = page.data(),
-                              .field = &plan.layout().field(i)},
-                             place));
-      }
-    }
-  }
-  return rows;
-}
-
-absl::StatusOr<std::vector<Tuple>> ReadAll(World& world, Source& source, size_t columns) {
+absl::StatusOr<std::vector<Tuple>> ReadMerged(World& world, Source& source, size_t columns) {
   const std::unique_ptr<TaskContext> context = world.cluster.NewContext();
   const std::unique_ptr<SourceTask> task = source.NewTask(*context);
   Chunk chunk(columns, 0);
@@ -127,7 +83,7 @@ void ExpectAllInOrder(uint64_t seed, fabric::Kind kind) {
   StepDriver driver(seed);
   RandomStream& random = driver.random();
   World world(driver, kind);
-  const Sorting sorting = RandomSorting(random);
+  const Sorting sorting = RandomRunSorting(random);
   const uint64_t budget_bytes = (sorting.texts ? 2048 : 384) << 10;
   const auto runs_plan = MakeRunsPlan(sorting.schema, budget_bytes).value();
   const auto runs = random.OneIn(3) ? plan::Runs::kAlways : plan::Runs::kIfMany;
@@ -152,7 +108,7 @@ void ExpectAllInOrder(uint64_t seed, fabric::Kind kind) {
     ASSERT_TRUE(world.cluster.RunInto(sorting.schema, input, *sink, tasks).ok());
     std::vector<std::span<const std::byte>> pages;
     sink->Store(kAttempt, pages);
-    const std::vector<Tuple> few = RowsOf(*sorting.plan, pages);
+    const std::vector<Tuple> few = RowsOf(*sorting.plan, pages, kAttempt);
     if (sink->in_runs()) {
       EXPECT_TRUE(few.empty());
       ASSERT_TRUE(sorter->AddRuns(DirectoryOf(sink->runs(), kAttempt, 3)).ok());
@@ -170,10 +126,10 @@ void ExpectAllInOrder(uint64_t seed, fabric::Kind kind) {
     EXPECT_EQ(sorter->in_runs(), !all.empty());
   }
   SortedSource source(*sorter, {});
-  const auto rows = ReadAll(world, source, sorting.schema.size());
+  const auto rows = ReadMerged(world, source, sorting.schema.size());
   ASSERT_TRUE(rows.ok()) << rows.status();
   const auto end = std::is_sorted_until(rows->begin(), rows->end(), [&](const Tuple& a, const Tuple& b) {
-    return StandsBefore(sorting, a, b);
+    return StandsBefore(sorting.order, a, b);
   });
   EXPECT_TRUE(end == rows->end()) << "row " << end - rows->begin() << " of " << rows->size() << ": "
                                   << (end == rows->end() ? "" : testing::PrintToString(*end)) << " too late";
@@ -220,7 +176,7 @@ TEST(RunTest, ManyRunsTakeSeveralPasses) {
   EXPECT_GT(sorter->totals().runs, 4u);
   EXPECT_GT(sorter->totals().passes, 1u);
   SortedSource source(*sorter, {});
-  const auto rows = ReadAll(world, source, 2);
+  const auto rows = ReadMerged(world, source, 2);
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_EQ(rows->size(), input.size());
   EXPECT_TRUE(std::is_sorted(rows->begin(), rows->end(),
@@ -289,7 +245,7 @@ TEST(RunTest, SortsThatTakeTurnsDoNotMeet) {
     ASSERT_TRUE(sort.sorter->Combine(*context, 0).ok());
     EXPECT_TRUE(sort.sorter->in_runs());
     SortedSource source(*sort.sorter, {});
-    const auto rows = ReadAll(world, source, 2);
+    const auto rows = ReadMerged(world, source, 2);
     ASSERT_TRUE(rows.ok()) << rows.status();
     EXPECT_EQ(Sorted(*rows), Sorted(sort.input));
   }
@@ -318,7 +274,7 @@ TEST(RunTest, WithoutScratchMemoryRowsAreSortedInMemory) {
     EXPECT_EQ(asked, 1) << "there was no room for all";
     EXPECT_FALSE(sorter->in_runs());
     SortedSource source(*sorter, {});
-    const auto rows = ReadAll(world, source, 2);
+    const auto rows = ReadMerged(world, source, 2);
     ASSERT_TRUE(rows.ok()) << rows.status();
     EXPECT_TRUE(std::is_sorted(rows->begin(), rows->end(),
                                [](const Tuple& a, const Tuple& b) { return a[0].number < b[0].number; }));

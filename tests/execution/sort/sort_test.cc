@@ -12,17 +12,12 @@
 #include "execution/sort/result_sink.h"
 #include "execution/sort/sorter.h"
 #include "execution/sort/top_rows.h"
+#include "tests/execution/sort/sorting.h"
 #include "tests/execution/step_driver.h"
 #include "types/value.h"
 
 namespace nam::execution {
 namespace {
-
-struct Sorting {
-  plan::Schema schema;
-  std::vector<OrderSlot> order;
-  std::unique_ptr<const RowsPlan> plan;
-};
 
 Sorting RandomSorting(RandomStream& random) {
   const plan::Slot slots[] = {
@@ -45,18 +40,6 @@ Sorting RandomSorting(RandomStream& random) {
   return made;
 }
 
-bool StandsBefore(const std::vector<OrderSlot>& order, const Tuple& a, const Tuple& b) {
-  for (const OrderSlot& key : order) {
-    const Cell &x = a[key.slot], &y = b[key.slot];
-    if (x.null || y.null) {
-      if (x.null != y.null) return x.null == key.nulls_first;
-      continue;
-    }
-    if (x != y) return (x < y) != key.descending;
-  }
-  return false;
-}
-
 /// The values of the order's keys.
 std::vector<Tuple> KeysOf(const std::vector<OrderSlot>& order, const std::vector<Tuple>& rows) {
   std::vector<Tuple> keys;
@@ -65,11 +48,6 @@ std::vector<Tuple> KeysOf(const std::vector<OrderSlot>& order, const std::vector
     for (const OrderSlot& slot : order) key.push_back(row[slot.slot]);
   }
   return keys;
-}
-
-std::vector<Tuple> Sorted(std::vector<Tuple> rows) {
-  std::sort(rows.begin(), rows.end());
-  return rows;
 }
 
 std::vector<Tuple> ReadAll(StepDriver& driver, Source& source, size_t columns) {
@@ -81,28 +59,6 @@ std::vector<Tuple> ReadAll(StepDriver& driver, Source& source, size_t columns) {
     for (Tuple& row : TuplesOf(chunk, columns)) rows.push_back(std::move(row));
   }
   EXPECT_TRUE(context.error().ok()) << context.error();
-  return rows;
-}
-
-/// The rows of sealed pages.
-std::vector<Tuple> RowsOf(const RowsPlan& plan, std::span<const std::span<const std::byte>> pages) {
-  std::vector<Tuple> rows;
-  for (const std::span<const std::byte> page : pages) {
-    EXPECT_TRUE(plan.layout().CheckPage(page, 7).ok());
-    PageHeader header;
-    std::memcpy(&header, page.data(), sizeof(header));
-    for (uint32_t place = 0; place < header.rows; ++place) {
-      Tuple& row = rows.emplace_back();
-      for (size_t i = 0; i < plan.schema().size(); ++i) {
-        const Column column = {.kind = Column::Kind::kField,
-                               .width = plan.layout().field(i).width,
-                               .physical = plan.layout().field(i).physical,
-                               .base = page.data(),
-                               .field = &plan.layout().field(i)};
-        row.push_back(CellOf(column, place));
-      }
-    }
-  }
   return rows;
 }
 
@@ -127,7 +83,7 @@ TEST(SorterTest, RowsComeInTheirOrderHoweverTheyAreSpread) {
     std::vector<std::span<const std::byte>> pages;
     TaskContext context = driver.NewContext();
     ASSERT_TRUE(sorter->rows().Store(context, 7, pages).ok());
-    EXPECT_EQ(RowsOf(*sorting.plan, pages), rows);
+    EXPECT_EQ(RowsOf(*sorting.plan, pages, 7), rows);
   }
 }
 
@@ -234,7 +190,7 @@ TEST(TopRowsTest, TheFirstRowsOfManyAreKept) {
     std::vector<std::span<const std::byte>> pages;
     TaskContext context = driver.NewContext();
     ASSERT_TRUE(top->rows().Store(context, 7, pages).ok());
-    EXPECT_EQ(RowsOf(*sorting.plan, pages), rows);
+    EXPECT_EQ(RowsOf(*sorting.plan, pages, 7), rows);
   }
 }
 
@@ -308,7 +264,7 @@ TEST(ResultSinkTest, AnyRowsUpToTheLimit) {
     EXPECT_TRUE(std::includes(all.begin(), all.end(), rows.begin(), rows.end()));
     std::vector<std::span<const std::byte>> pages;
     sink->Store(7, pages);
-    EXPECT_EQ(Sorted(RowsOf(*sorting.plan, pages)), rows);
+    EXPECT_EQ(Sorted(RowsOf(*sorting.plan, pages, 7)), rows);
   }
 }
 
@@ -337,7 +293,7 @@ class WindowReader {
       EXPECT_EQ(taken.size(), pages.size());
       // The tasks fill other windows meanwhile: a window that was taken does not change.
       for (uint64_t pause = random_.Below(4); pause > 0; --pause) std::this_thread::yield();
-      for (Tuple& row : RowsOf(plan_, pages)) rows_.push_back(std::move(row));
+      for (Tuple& row : RowsOf(plan_, pages, 7)) rows_.push_back(std::move(row));
       sink_.window()->GiveBack(taken);
       ++windows_;
     }
@@ -371,7 +327,7 @@ TEST(ResultSinkTest, WindowsHaveEveryRowOnce) {
     std::vector<Tuple> rows = reader.Rows();
     std::vector<std::span<const std::byte>> pages;
     sink->Store(7, pages);
-    for (Tuple& row : RowsOf(*sorting.plan, pages)) rows.push_back(std::move(row));
+    for (Tuple& row : RowsOf(*sorting.plan, pages, 7)) rows.push_back(std::move(row));
     rows = Sorted(std::move(rows));
     EXPECT_EQ(rows.size(), std::min<size_t>(input.size(), limit.value_or(input.size())));
     const std::vector<Tuple> all = Sorted(input);
@@ -394,7 +350,7 @@ TEST(ResultSinkTest, WindowsBoundTheMemory) {
   const size_t read = reader.Rows().size();
   EXPECT_GT(reader.windows(), 10);
   sink->Store(7, pages);
-  EXPECT_EQ(read + RowsOf(*plan, pages).size(), input.size());
+  EXPECT_EQ(read + RowsOf(*plan, pages, 7).size(), input.size());
   EXPECT_LT(driver.budget().most(), 3 * kWindowBytes);
 }
 
@@ -423,7 +379,7 @@ TEST(ResultSinkTest, AFullWindowBlocks) {
   const Gate* const gate = context.gate();
   const std::vector<uint32_t> taken = sink->StoreWindow(7, pages);
   EXPECT_TRUE(gate->open());
-  EXPECT_LE(RowsOf(*plan, pages).size(), rows);
+  EXPECT_LE(RowsOf(*plan, pages, 7).size(), rows);
   EXPECT_EQ(task->Consume(context, chunk), Step::kNeedInput);
   sink->window()->GiveBack(taken);
 }

@@ -21,11 +21,11 @@ struct Row {
   uint64_t value;
 };
 
-std::span<const std::byte> Bytes(const Row& row) {
+std::span<const std::byte> RowBytes(const Row& row) {
   return std::as_bytes(std::span(&row, 1));
 }
 std::span<const std::byte> KeyBytes(const Row& row) {
-  return Bytes(row).first(8);
+  return RowBytes(row).first(8);
 }
 
 struct Mix {
@@ -82,8 +82,9 @@ class Client {
                     : remove      ? OperationKind::kDelete
                                   : OperationKind::kUpdate,
                     RecordId(1, key), remove ? kNoValue : changed.value);
-    if (!lookup.found) return session_->Insert(table_, Bytes(changed)).ok();
-    return (remove ? session_->Delete(table_, KeyBytes(changed)) : session_->Update(table_, Bytes(changed)))
+    if (!lookup.found) return session_->Insert(table_, RowBytes(changed)).ok();
+    return (remove ? session_->Delete(table_, KeyBytes(changed))
+                   : session_->Update(table_, RowBytes(changed)))
         .ok();
   }
 

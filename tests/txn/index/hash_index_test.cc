@@ -44,12 +44,6 @@ struct IndexClient : SpaceClient {
   HashIndex index;
 };
 
-std::vector<uint64_t> Seeds(fabric::Kind kind, uint64_t count) {
-  std::vector<uint64_t> seeds{1};
-  for (uint64_t seed = 2; kind == fabric::Kind::kSim && seed <= count; ++seed) seeds.push_back(seed);
-  return seeds;
-}
-
 class HashIndexTest : public ::testing::TestWithParam<fabric::Kind> {
  protected:
   SpaceCluster::Options Options(uint64_t seed) const {
@@ -103,7 +97,7 @@ TEST_P(HashIndexTest, BehavesLikeAMap) {
   }
 }
 
-std::vector<std::byte> KeyOf(uint64_t number, size_t head_bytes, bool big_endian) {
+std::vector<std::byte> KeyWithHead(uint64_t number, size_t head_bytes, bool big_endian) {
   std::vector<std::byte> key(head_bytes, std::byte{7});
   for (size_t i = 0; i < 8; ++i) {
     key.push_back(static_cast<std::byte>(number >> 8 * (big_endian ? 7 - i : i)));
@@ -117,15 +111,16 @@ TEST(HashOf, KeysThatAreCountedUpLieSideBySide) {
     for (const bool big_endian : {false, true}) {
       for (const uint64_t first : {uint64_t{0}, uint64_t{4'000'000} * 16, (uint64_t{1} << 50) + 16}) {
         std::set<uint64_t> homes;
-        const uint64_t hash = HashIndex::HashOf(KeyOf(first, head_bytes, big_endian));
+        const uint64_t hash = HashIndex::HashOf(KeyWithHead(first, head_bytes, big_endian));
         for (uint64_t number = first; number < first + 16; ++number) {
-          const uint64_t next = HashIndex::HashOf(KeyOf(number, head_bytes, big_endian));
+          const uint64_t next = HashIndex::HashOf(KeyWithHead(number, head_bytes, big_endian));
           EXPECT_EQ(next & kPlaces, hash & kPlaces);
           EXPECT_EQ(next >> 33 & 63, ((hash >> 33) + number - first) & 63);
           homes.insert(next >> 33 & 63);
         }
         EXPECT_EQ(homes.size(), 16u);
-        EXPECT_NE(HashIndex::HashOf(KeyOf(first + 16, head_bytes, big_endian)) & kPlaces, hash & kPlaces);
+        EXPECT_NE(HashIndex::HashOf(KeyWithHead(first + 16, head_bytes, big_endian)) & kPlaces,
+                  hash & kPlaces);
       }
     }
   }

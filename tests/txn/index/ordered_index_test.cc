@@ -17,7 +17,7 @@ namespace nam::txn {
 namespace {
 
 /// Keys are ordered as numbers; a longer key has its number in the first 8 bytes.
-std::vector<std::byte> KeyOf(uint64_t number, size_t bytes) {
+std::vector<std::byte> OrderedKey(uint64_t number, size_t bytes) {
   std::vector<std::byte> key(bytes, std::byte{0x5a});
   for (size_t i = 0; i < std::min<size_t>(bytes, 8); ++i) {
     key[i] = static_cast<std::byte>(number >> (8 * (std::min<size_t>(bytes, 8) - 1 - i)));
@@ -42,18 +42,22 @@ struct TreeClient : SpaceClient {
         bytes(options.shape.key_bytes),
         index(batch, Space(), std::move(options)) {}
 
-  bool Insert(uint64_t number, uint64_t value) { return Take(index.Insert(KeyOf(number, bytes), value)); }
-  bool Remove(uint64_t number, uint64_t value) { return Take(index.Remove(KeyOf(number, bytes), value)); }
+  bool Insert(uint64_t number, uint64_t value) {
+    return Take(index.Insert(OrderedKey(number, bytes), value));
+  }
+  bool Remove(uint64_t number, uint64_t value) {
+    return Take(index.Remove(OrderedKey(number, bytes), value));
+  }
   std::vector<uint64_t> Lookup(uint64_t number) {
     std::vector<uint64_t> values;
-    const absl::Status status = index.Lookup(KeyOf(number, bytes), values);
+    const absl::Status status = index.Lookup(OrderedKey(number, bytes), values);
     EXPECT_TRUE(status.ok()) << status;
     return values;
   }
   Pairs Scan(uint64_t from, uint64_t to, size_t limit = SIZE_MAX) {
     Pairs pairs;
     OrderedIndex::Entries entries;
-    for (auto cursor = index.Range(KeyOf(from, bytes), KeyOf(to, bytes)); !cursor.done();) {
+    for (auto cursor = index.Range(OrderedKey(from, bytes), OrderedKey(to, bytes)); !cursor.done();) {
       const absl::Status status = index.Next(cursor, limit, entries);
       EXPECT_TRUE(status.ok()) << status;
       if (!status.ok()) break;
@@ -75,12 +79,6 @@ struct TreeClient : SpaceClient {
     return result.ok() && *result;
   }
 };
-
-std::vector<uint64_t> Seeds(fabric::Kind kind, uint64_t count) {
-  std::vector<uint64_t> seeds{1};
-  for (uint64_t seed = 2; kind == fabric::Kind::kSim && seed <= count; ++seed) seeds.push_back(seed);
-  return seeds;
-}
 
 class OrderedIndexTest : public ::testing::TestWithParam<fabric::Kind> {
  protected:
@@ -234,7 +232,7 @@ TEST(OrderedIndexDeathTest, OthersFinishASplit) {
         OrderedIndexOptions dying_options = options;
         dying_options.owner = kDying;
         TreeClient dying(cluster, mortal, dying_options);
-        const auto inserted = dying.index.Insert(KeyOf(2 * before, 8), before);
+        const auto inserted = dying.index.Insert(OrderedKey(2 * before, 8), before);
         // The client died while it told the parents; it has inserted all the same.
         EXPECT_TRUE(inserted.ok() || mortal.dead()) << inserted.status();
       }
@@ -283,7 +281,7 @@ TEST(OrderedIndexDeathTest, NothingIsLostWhileClientsDie) {
           for (; key < 600 && !mortal.dead(); key += 4) {
             // A quarter ascends, the others come in between.
             const uint64_t number = self == 0 ? key : key * 7919 % 600 / 4 * 4 + static_cast<uint64_t>(self);
-            const auto done = client.index.Insert(KeyOf(number, 8), number);
+            const auto done = client.index.Insert(OrderedKey(number, 8), number);
             EXPECT_TRUE(done.ok() || mortal.dead()) << done.status();
             if (done.ok() && *done) inserted[static_cast<size_t>(self)].insert(number);
           }
@@ -324,7 +322,7 @@ TEST(OrderedIndexDeathTest, MissingSeparatorsAreRepaired) {
     ASSERT_TRUE(living.index.Create().ok());
     for (uint64_t i = 0; i < kFull; ++i) ASSERT_TRUE(living.Insert(i, i));
     MortalFabric mortal(cluster.client(), requests);
-    const bool inserted = TreeClient(cluster, mortal, options).index.Insert(KeyOf(kFull, 8), kFull).ok();
+    const bool inserted = TreeClient(cluster, mortal, options).index.Insert(OrderedKey(kFull, 8), kFull).ok();
     dead = mortal.dead();
     if (!inserted) continue;
     std::vector<uint64_t> requests_used;
@@ -357,10 +355,10 @@ TEST(OrderedIndexLimitsTest, ALivingOwnersLockIsWaitedForAndNotTaken) {
     stopped_options.owner = ordered_header::OwnerOf(7, 3);
     MortalFabric mortal(cluster.client(), 4);  // after the lock
     TreeClient stopped(cluster, mortal, stopped_options);
-    EXPECT_FALSE(stopped.index.Insert(KeyOf(2, 8), 2).ok());
+    EXPECT_FALSE(stopped.index.Insert(OrderedKey(2, 8), 2).ok());
   }
   const int64_t before_ns = cluster.client().clock().NowNs();
-  const absl::Status status = living.index.Insert(KeyOf(3, 8), 3).status();
+  const absl::Status status = living.index.Insert(OrderedKey(3, 8), 3).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
   EXPECT_NE(status.message().find("client 7"), absl::string_view::npos) << status;
   EXPECT_NE(status.message().find("its lease runs"), absl::string_view::npos) << status;
@@ -374,7 +372,7 @@ TEST(OrderedIndexLimitsTest, MemoryThatIsFullIsAnErrorAndNothingIsLost) {
   ASSERT_TRUE(client.index.Create().ok());
   uint64_t number = 0;
   absl::Status status;
-  while (status = client.index.Insert(KeyOf(number, 8), number).status(), status.ok())
+  while (status = client.index.Insert(OrderedKey(number, 8), number).status(), status.ok())
     ASSERT_LT(++number, 100'000u);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_EQ(client.Scan(0, 100'000).size(), number);

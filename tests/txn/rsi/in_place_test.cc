@@ -28,8 +28,8 @@ struct Large {
 };
 
 /// A session that knows the table of large rows.
-struct Client {
-  Client(RecordCluster& cluster, uint32_t id)
+struct LargeRowClient {
+  LargeRowClient(RecordCluster& cluster, uint32_t id)
       : member{cluster, cluster.client(), id}, session(*OpenRsiSession(member, {})) {
     table = *session->OpenTable("large");
   }
@@ -53,7 +53,7 @@ TEST(InPlaceTest, RowsAreWholeWhileOthersWrite) {
   cluster.AddTable("accounts", {});
   cluster.AddTable("large", {.row_bytes = sizeof(Large), .extent_bytes = 8 << 20});
   {
-    Client client(cluster, 1);
+    LargeRowClient client(cluster, 1);
     ASSERT_TRUE(client.session->Begin().ok());
     for (uint64_t key = 0; key < kRows; ++key)
       ASSERT_TRUE(client.session->Insert(client.table, Bytes(Large{.key = key})).ok());
@@ -62,7 +62,7 @@ TEST(InPlaceTest, RowsAreWholeWhileOthersWrite) {
   std::atomic<bool> ends{false};
   std::atomic<uint64_t> commits{0}, reads{0}, torn{0}, mixed{0};
   const auto write = [&](uint32_t id) {
-    Client client(cluster, id);
+    LargeRowClient client(cluster, id);
     std::vector<Large> rows(kRows);
     std::array<Lookup, kRows> lookups;
     for (uint64_t number = uint64_t{id} << 32; !ends; ++number) {
@@ -76,7 +76,7 @@ TEST(InPlaceTest, RowsAreWholeWhileOthersWrite) {
     }
   };
   const auto read = [&](uint32_t id) {
-    Client client(cluster, id);
+    LargeRowClient client(cluster, id);
     std::vector<Large> rows(kRows);
     std::array<Lookup, kRows> lookups;
     while (!ends) {
@@ -123,7 +123,7 @@ class HandedOnTest : public ::testing::Test {
   void HandOn() { cluster_.DropTable("large", /*zeroed=*/true); }
 
   RecordCluster cluster_;
-  std::optional<Client> client_;
+  std::optional<LargeRowClient> client_;
 };
 
 /// A transaction asks for its rows, and has to wait before it begins. The memory that it then finds has no
@@ -134,7 +134,7 @@ TEST_F(HandedOnTest, ATransactionThatWaitedForItsBeginIsToldSo) {
   ASSERT_TRUE(client_->ReadAll(rows, lookups).ok());
   for (const Lookup& lookup : lookups) EXPECT_TRUE(lookup.found);
   // The commit cannot ask for a change of indexes; its next transaction asks as it begins.
-  Client other(cluster_, 2);
+  LargeRowClient other(cluster_, 2);
   ASSERT_TRUE(other.session->AwaitCommits().ok());
   client_->member.BeforeFind([] { return absl::UnavailableError("no catalog"); });
   ASSERT_TRUE(client_->session->Update(client_->table, Bytes(rows[0])).ok());

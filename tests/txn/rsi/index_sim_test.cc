@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "tests/base/seeds.h"
 #include "tests/txn/indexed_rows.h"
 #include "tests/txn/space_cluster.h"
 #include "txn/rsi/session.h"
@@ -16,9 +17,9 @@ namespace {
 /// Clients in a simulated world change rows with indexes, make and drop indexes, and die after any verb. Any
 /// reader at a snapshot finds by every index the content of the whole table. NAM_SEED=N runs one scenario
 /// again, NAM_SEEDS=N runs that many.
-class Scenario {
+class IndexScenario {
  public:
-  explicit Scenario(uint64_t seed) : random_(seed), cluster_(ClusterOptions(seed)) {
+  explicit IndexScenario(uint64_t seed) : random_(seed), cluster_(ClusterOptions(seed)) {
     const uint32_t versions[] = {1, 1, 2, 4};
     cluster_.AddTable("items", {.row_bytes = sizeof(Item), .versions = versions[random_() % 4]});
     if (random_() % 2 == 0) cluster_.SetUsable("items", cluster_.AddIndex("items", ByGroup()), 1);
@@ -201,18 +202,13 @@ class Scenario {
   RecordCluster cluster_;
 };
 
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 TEST(RsiIndexSim, IndexesTellWhatTheTableHolds) {
   const uint64_t first = FromEnvironment("NAM_SEED", 1);
   const uint64_t count = FromEnvironment("NAM_SEEDS", std::getenv("NAM_SEED") != nullptr ? 1 : 100);
   int committed = 0, compared = 0, deaths = 0, filled = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
-    Scenario scenario(seed);
+    IndexScenario scenario(seed);
     scenario.Run();
     committed += scenario.committed;
     compared += scenario.compared;

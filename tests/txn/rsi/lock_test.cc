@@ -16,8 +16,6 @@
 namespace nam::txn {
 namespace {
 
-constexpr uint32_t kVictim = 2;
-
 /// Accounts 1 and 2, with 100 each.
 class LockTest : public ::testing::Test {
  protected:

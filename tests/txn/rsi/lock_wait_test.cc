@@ -24,7 +24,7 @@ namespace {
 constexpr int64_t kLongUs = 1'000'000, kPauseUs = 100;
 /// Work requests of a commit of one row up to the one behind its lock, as in tests/txn/rsi/stalled_test.cc. A
 /// commit of two rows has one more.
-constexpr uint64_t kUntilLocked = 6;
+constexpr uint64_t kUntilRowLocked = 6;
 
 /// Accounts 1, 2 and 3, with 100 each. A holder stalls in the middle of its commit, with account 1 locked.
 class LockWaitTest : public ::testing::Test {
@@ -45,7 +45,7 @@ class LockWaitTest : public ::testing::Test {
   absl::StatusOr<uint64_t> HolderCommits(uint64_t locks, const std::function<void()>& meanwhile) {
     bool locked = false, goes_on = false;
     absl::StatusOr<uint64_t> result = absl::UnknownError("");
-    fabric_->PauseAfter(kUntilLocked + locks - 1, [&] {
+    fabric_->PauseAfter(kUntilRowLocked + locks - 1, [&] {
       locked = true;
       WaitFor(goes_on);
     });
@@ -352,7 +352,7 @@ TEST_F(LockWaitTest, ALockOfADeadClientIsRecovered) {
   waiter.session->SetLockTimeout(kLongUs);
   ASSERT_TRUE(Reads(waiter, {1}) && waiter.Update(1, 7).ok());
   ASSERT_TRUE(Reads(*holder_, {1}) && holder_->Update(1, 50).ok());
-  fabric_->DieAfter(kUntilLocked);
+  fabric_->DieAfter(kUntilRowLocked);
   EXPECT_FALSE(holder_->session->Commit().ok());
   holder_.reset();
   cluster_.SetDead(MemberId(2));

@@ -19,11 +19,9 @@
 namespace nam::txn {
 namespace {
 
-using Keys = std::vector<uint64_t>;
-
 /// A process with a session, whose transactions are recorded.
-struct Client {
-  Client(RecordCluster& cluster, uint32_t id, SessionHistory& history)
+struct RecordedClient {
+  RecordedClient(RecordCluster& cluster, uint32_t id, SessionHistory& history)
       : under(cluster.OpenFabric("client")),
         fabric(*under, MortalFabric::kNever),
         tables(cluster, fabric, id),
@@ -36,14 +34,14 @@ struct Client {
   }
 
   /// Writes a new value to each of these rows, or inserts it. `before` gets the values that were read.
-  absl::StatusOr<uint64_t> Write(const Keys& keys, std::vector<NamedRow>* before = nullptr) {
+  absl::StatusOr<uint64_t> Write(const std::vector<uint64_t>& keys, std::vector<NamedRow>* before = nullptr) {
     if (absl::Status begun = session->Begin(); !begun.ok()) return begun;
     recorder.Begin(session->snapshot());
     absl::StatusOr<uint64_t> committed = Change(keys, before);
     if (!committed.ok()) recorder.End(Outcome::kAborted, 0);  // unless it was committing
     return committed;
   }
-  absl::StatusOr<uint64_t> Change(const Keys& keys, std::vector<NamedRow>* before) {
+  absl::StatusOr<uint64_t> Change(const std::vector<uint64_t>& keys, std::vector<NamedRow>* before) {
     std::vector<NamedRow> rows(keys.size());
     std::vector<Lookup> lookups;
     for (size_t i = 0; i < keys.size(); ++i) {
@@ -71,7 +69,8 @@ struct Client {
     return committed;
   }
   /// Tries again until it is committed, for at most this time.
-  absl::Status WriteWithin(int64_t us, const Keys& keys, std::vector<NamedRow>* before = nullptr) {
+  absl::Status WriteWithin(int64_t us, const std::vector<uint64_t>& keys,
+                           std::vector<NamedRow>* before = nullptr) {
     const Deadline deadline = fabric.clock().After(us);
     while (true) {
       const absl::Status status = Write(keys, before).status();
@@ -109,9 +108,9 @@ class RsiLost : public ::testing::TestWithParam<std::tuple<TimestampKind, int64_
     cluster_ = std::make_unique<RecordCluster>(options);
     cluster_->AddTable("rows", {.row_bytes = sizeof(NamedRow)});
   }
-  Client& Add() {
+  RecordedClient& Add() {
     histories_.push_back(SessionHistory::InMemory());
-    clients_.push_back(std::make_unique<Client>(*cluster_, clients_.size() + 1, *histories_.back()));
+    clients_.push_back(std::make_unique<RecordedClient>(*cluster_, clients_.size() + 1, *histories_.back()));
     return *clients_.back();
   }
   void CheckHistory() {
@@ -122,7 +121,7 @@ class RsiLost : public ::testing::TestWithParam<std::tuple<TimestampKind, int64_
     }
   }
   /// No client has died: all slots, locks and segments have an owner, or were given back.
-  void AuditTable(const Keys& keys) {
+  void AuditTable(const std::vector<uint64_t>& keys) {
     for (const auto& client : clients_) client->session.reset();
     RecordCluster::Member tables(*cluster_, cluster_->client(), static_cast<uint32_t>(clients_.size() + 1));
     Auditor auditor(tables, std::get<0>(GetParam()));
@@ -139,7 +138,7 @@ class RsiLost : public ::testing::TestWithParam<std::tuple<TimestampKind, int64_
 
   std::unique_ptr<RecordCluster> cluster_;
   std::vector<std::unique_ptr<SessionHistory>> histories_;
-  std::vector<std::unique_ptr<Client>> clients_;
+  std::vector<std::unique_ptr<RecordedClient>> clients_;
 };
 INSTANTIATE_TEST_SUITE_P(
     Clients, RsiLost,
@@ -160,18 +159,18 @@ TEST_P(RsiLost, AfterEveryVerb) {
     for (uint64_t requests = 0; !finished; ++requests) {
       SCOPED_TRACE(absl::StrCat(requests, unheard ? ", unheard" : ""));
       ASSERT_NO_FATAL_FAILURE(Open(requests + 1));
-      Client& first = Add();
+      RecordedClient& first = Add();
       ASSERT_NO_FATAL_FAILURE(first.Open());
       ASSERT_TRUE(first.Write({1, 2}).ok());
       first.session.reset();
-      Client& victim = Add();
+      RecordedClient& victim = Add();
       ASSERT_NO_FATAL_FAILURE(victim.Open());
       victim.fabric.SetBreaksUnheard(unheard);
       victim.fabric.BreakAfter(requests, MortalFabric::kNever, std::get<1>(GetParam()));
       std::vector<NamedRow> before;
       const absl::StatusOr<uint64_t> result = victim.Write({1, 2, 3}, &before);
       finished = victim.fabric.breaks() == 0;
-      Client& other = Add();
+      RecordedClient& other = Add();
       ASSERT_NO_FATAL_FAILURE(other.Open());
       std::vector<NamedRow> found;
       const absl::Status others = other.WriteWithin(kSoonUs, {1, 2, 3}, &found);
@@ -202,7 +201,7 @@ TEST_P(RsiLost, AgainAndAgain) {
     SCOPED_TRACE(seed);
     ASSERT_NO_FATAL_FAILURE(Open(seed));
     std::mt19937_64 random(seed);
-    Client& victim = Add();
+    RecordedClient& victim = Add();
     ASSERT_NO_FATAL_FAILURE(victim.Open());
     ASSERT_TRUE(victim.Write({1, 2}).ok());
     victim.fabric.SetBreaksUnheard(random() % 2 == 0);
@@ -212,7 +211,7 @@ TEST_P(RsiLost, AgainAndAgain) {
     // Any process that opens a session recovers those that could not be recovered.
     const absl::Status again = victim.WriteWithin(kSoonUs, {3, 2, 1});
     EXPECT_TRUE(again.ok()) << again;
-    Client& other = Add();
+    RecordedClient& other = Add();
     ASSERT_NO_FATAL_FAILURE(other.Open());
     const absl::Status others = other.WriteWithin(kSoonUs, {1, 2, 3});
     EXPECT_TRUE(others.ok()) << others;
@@ -228,7 +227,7 @@ TEST_P(RsiLost, WhileItReads) {
   for (uint64_t requests = 0; requests < 12; ++requests) {
     SCOPED_TRACE(requests);
     ASSERT_NO_FATAL_FAILURE(Open(requests + 1));
-    Client& reader = Add();
+    RecordedClient& reader = Add();
     ASSERT_NO_FATAL_FAILURE(reader.Open());
     ASSERT_TRUE(reader.Write({1}).ok());
     reader.fabric.BreakAfter(requests, MortalFabric::kNever, std::get<1>(GetParam()));
@@ -252,7 +251,7 @@ TEST_P(RsiLost, AFenceOfAFormerMemberEndsItsSessions) {
   for (const bool fenced : {false, true}) {
     SCOPED_TRACE(fenced);
     ASSERT_NO_FATAL_FAILURE(Open(1));
-    Client& process = Add();
+    RecordedClient& process = Add();
     ASSERT_NO_FATAL_FAILURE(process.Open());
     ASSERT_TRUE(process.Write({1}).ok());
     const std::unique_ptr<Session> second = *OpenRsiSession(process.tables, {});
@@ -283,7 +282,7 @@ TEST_P(RsiLost, AFenceOfAFormerMemberEndsItsSessions) {
 /// A process joins again while it opens a session, whose connections belong to the former member by then.
 TEST_P(RsiLost, ASessionsSlotHasTheMemberThatItsConnectionsHave) {
   ASSERT_NO_FATAL_FAILURE(Open(1));
-  Client& process = Add();
+  RecordedClient& process = Add();
   const MemberId former = process.tables.member();
   process.fabric.OnConnected([&] {
     cluster_->SetDead(former);
@@ -302,7 +301,7 @@ TEST_P(RsiLost, WhatIsRecoveredAlreadyIsKnown) {
   for (uint64_t requests = 0;; ++requests) {
     SCOPED_TRACE(requests);
     ASSERT_NO_FATAL_FAILURE(Open(requests + 1));
-    Client& victim = Add();
+    RecordedClient& victim = Add();
     ASSERT_NO_FATAL_FAILURE(victim.Open());
     ASSERT_TRUE(victim.Write({1, 2}).ok());
     victim.tables.BeforeAll([asked = 0]() mutable {
@@ -312,7 +311,7 @@ TEST_P(RsiLost, WhatIsRecoveredAlreadyIsKnown) {
     victim.fabric.BreakAfter(requests, MortalFabric::kNever, std::get<1>(GetParam()));
     const absl::Status result = victim.Write({1, 2, 3}).status();
     const bool finished = victim.fabric.breaks() == 0;
-    Client& other = Add();
+    RecordedClient& other = Add();
     ASSERT_NO_FATAL_FAILURE(other.Open());
     std::vector<NamedRow> found;
     ASSERT_TRUE(other.WriteWithin(kSoonUs, {1, 2, 3}, &found).ok());
@@ -335,7 +334,7 @@ TEST_P(RsiLost, TogetherWithItsLog) {
   for (uint64_t requests = 0; !finished; ++requests) {
     SCOPED_TRACE(requests);
     ASSERT_NO_FATAL_FAILURE(Open(requests + 1, /*servers=*/3));
-    Client& victim = Add();
+    RecordedClient& victim = Add();
     ASSERT_NO_FATAL_FAILURE(victim.Open());
     ASSERT_TRUE(victim.Write({1, 2}).ok());
     victim.fabric.PauseAfter(requests, [&] {
@@ -346,8 +345,8 @@ TEST_P(RsiLost, TogetherWithItsLog) {
     finished = !victim.fabric.paused();
     if (finished) victim.fabric.PauseAfter(MortalFabric::kNever, [] {});
     // Runs before another client helps.
-    AuditTable(result.ok() ? Keys{1, 2, 3} : Keys{1, 2});
-    Client& other = Add();
+    AuditTable(result.ok() ? std::vector<uint64_t>{1, 2, 3} : std::vector<uint64_t>{1, 2});
+    RecordedClient& other = Add();
     ASSERT_NO_FATAL_FAILURE(other.Open());
     std::vector<NamedRow> found;
     const absl::Status others = other.WriteWithin(kSoonUs, {1, 2, 3}, &found);
@@ -366,10 +365,10 @@ TEST_P(RsiLost, AnothersSlotTellsNothing) {
   for (uint64_t requests = 6; !finished; ++requests) {
     SCOPED_TRACE(requests);
     ASSERT_NO_FATAL_FAILURE(Open(requests + 1));
-    Client& victim = Add();
+    RecordedClient& victim = Add();
     ASSERT_NO_FATAL_FAILURE(victim.Open());
     ASSERT_TRUE(victim.Write({1, 2}).ok());
-    Client& spare = Add();
+    RecordedClient& spare = Add();
     ASSERT_NO_FATAL_FAILURE(spare.Open());
     RecordCluster::Member tables(*cluster_, cluster_->client(), 99);
     std::optional<Auditor> auditor;
@@ -380,7 +379,7 @@ TEST_P(RsiLost, AnothersSlotTellsNothing) {
       cluster_->SetDead(former);
       ASSERT_TRUE(auditor->Recover(client));
       auditor->TakeFreeSlots();
-      Client& next = Add();
+      RecordedClient& next = Add();
       ASSERT_NO_FATAL_FAILURE(next.Open());
       ASSERT_TRUE(next.Write({3}).ok());
       foreign += auditor->ClientOf(next.tables.member()) == client;
@@ -405,10 +404,10 @@ TEST_P(RsiLost, AnothersSlotTellsNothingInBetween) {
   int recovered = 0;
   const auto committed = [&](uint64_t requests, uint64_t of_heir, bool* paused) {
     EXPECT_NO_FATAL_FAILURE(Open(1));
-    Client& victim = Add();
+    RecordedClient& victim = Add();
     victim.Open();
     EXPECT_TRUE(victim.Write({1, 2}).ok());
-    Client &spare = Add(), &another = Add();  // their slots are for the heir and others
+    RecordedClient &spare = Add(), &another = Add();  // their slots are for the heir and others
     spare.Open();
     another.Open();
     RecordCluster::Member tables(*cluster_, cluster_->client(), 99);
@@ -420,7 +419,7 @@ TEST_P(RsiLost, AnothersSlotTellsNothingInBetween) {
     victim.fabric.PauseAfter(requests + of_heir, [&] {
       if (!auditor.Recover(client)) return;  // the heir does
       auditor.TakeFreeSlots();
-      Client &next = Add(), &other = Add();
+      RecordedClient &next = Add(), &other = Add();
       next.Open();
       spare.session.reset();
       another.session.reset();
@@ -439,7 +438,7 @@ TEST_P(RsiLost, AnothersSlotTellsNothingInBetween) {
     const absl::Status result = victim.Write({1, 2}).status();
     *paused = victim.fabric.paused();
     if (!*paused) victim.fabric.PauseAfter(MortalFabric::kNever, [] {});
-    Client& reader = Add();
+    RecordedClient& reader = Add();
     reader.Open();
     EXPECT_TRUE(reader.WriteWithin(kSoonUs, {1, 2}).ok());
     CheckHistory();
@@ -460,7 +459,7 @@ TEST_P(RsiLost, AnothersSlotTellsNothingInBetween) {
 /// also after one attempt has failed. By then the process may have to join the cluster again.
 TEST_P(RsiLost, WhatIsPutBackIsTriedAgain) {
   ASSERT_NO_FATAL_FAILURE(Open(1));
-  Client& process = Add();
+  RecordedClient& process = Add();
   ASSERT_NO_FATAL_FAILURE(process.Open());
   ASSERT_TRUE(process.Write({1}).ok());
   process.fabric.SetDisconnects(false);
@@ -482,7 +481,7 @@ TEST_P(RsiLost, WhatIsPutBackIsTriedAgain) {
 TEST_P(RsiLost, ATableThatIsGoneTakesNoOtherWithIt) {
   ASSERT_NO_FATAL_FAILURE(Open(1));
   cluster_->AddTable("others", {.first_server = 2, .row_bytes = sizeof(NamedRow)});
-  Client& client = Add();
+  RecordedClient& client = Add();
   ASSERT_NO_FATAL_FAILURE(client.Open());
   const TableHandle others = *client.session->OpenTable("others");
   ASSERT_TRUE(client.Write({1}).ok());

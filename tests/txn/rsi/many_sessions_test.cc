@@ -21,8 +21,8 @@ constexpr uint32_t kClientsMax = 16;
 /// A thread that does not run for a while is skipped, and with so many threads that is often.
 constexpr uint32_t kSkipsRetried = 1'000;
 
-struct Process {
-  Process(RecordCluster& cluster, uint32_t id)
+struct MemberProcess {
+  MemberProcess(RecordCluster& cluster, uint32_t id)
       : fabric(cluster.OpenFabric("client")), tables(cluster, *fabric, id) {}
   std::unique_ptr<fabric::Fabric> fabric;
   RecordCluster::Member tables;
@@ -51,11 +51,12 @@ absl::Status Put(Session& session, TableHandle table, uint64_t key) {
 TEST(ManySessions, TenThousandOpenAndCommit) {
   RecordCluster cluster({.kind = fabric::Kind::kTcp, .servers = kServers});
   cluster.AddTable("accounts", {.row_bytes = sizeof(Account)});
-  std::vector<std::unique_ptr<Process>> processes;
-  for (uint32_t i = 0; i < kMembers; ++i) processes.push_back(std::make_unique<Process>(cluster, i + 1));
+  std::vector<std::unique_ptr<MemberProcess>> processes;
+  for (uint32_t i = 0; i < kMembers; ++i)
+    processes.push_back(std::make_unique<MemberProcess>(cluster, i + 1));
   const size_t files_before = OpenFiles();
   const auto open = [&](uint32_t sessions) {
-    for (const std::unique_ptr<Process>& process : processes) {
+    for (const std::unique_ptr<MemberProcess>& process : processes) {
       while (process->sessions.size() < sessions) {
         auto session =
             OpenRsiSession(process->tables, {.clients_max = kClientsMax, .skips_retried = kSkipsRetried});
@@ -74,7 +75,7 @@ TEST(ManySessions, TenThousandOpenAndCommit) {
   {
     std::vector<std::unique_ptr<fabric::Thread>> threads;
     for (uint32_t thread = 0; thread < kMembers * kThreadsOfEach; ++thread) {
-      Process& process = *processes[thread % kMembers];
+      MemberProcess& process = *processes[thread % kMembers];
       threads.push_back(process.fabric->StartThread("sessions", [&, thread] {
         for (uint32_t i = thread / kMembers; i < kSessionsOfEach; i += kThreadsOfEach) {
           Session& session = *process.sessions[i];

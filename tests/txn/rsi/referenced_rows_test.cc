@@ -18,7 +18,6 @@
 namespace nam::txn {
 namespace {
 
-constexpr uint32_t kVictim = 2;
 constexpr uint64_t kOrder = 7;
 
 /// An index over Account::balance; an order keeps there the account that it references, or NULL.

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "tests/base/seeds.h"
 #include "tests/txn/record_cluster.h"
 #include "tests/txn/rsi/random_transactions.h"
 #include "tests/txn/space_cluster.h"
@@ -17,12 +18,13 @@ namespace {
 /// Clients in a simulated world, where operations are late, torn, and overtake each other, connections break,
 /// and clients die after any verb. There is one scenario per seed; NAM_SEED=N runs one again, NAM_SEEDS=N
 /// runs that many.
-class Scenario {
+class TransactionScenario {
  public:
   enum class Fetches { kAsDrawn, kOvertaking };  // the latter: all READs, and no other fault of operations
   enum class Sessions { kAlone, kSharing };      // the latter: several of each process, with fewer clients
-  Scenario(TimestampKind timestamps, uint64_t seed, const RsiOptions& options = {}, uint64_t keys = 8,
-           Fetches fetches = Fetches::kAsDrawn, Sessions sessions = Sessions::kAlone)
+  TransactionScenario(TimestampKind timestamps, uint64_t seed, const RsiOptions& options = {},
+                      uint64_t keys = 8, Fetches fetches = Fetches::kAsDrawn,
+                      Sessions sessions = Sessions::kAlone)
       : random_(seed),
         sessions_(sessions),
         options_(options),
@@ -214,11 +216,6 @@ class Scenario {
   RecordCluster cluster_;
 };
 
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 class RsiSim : public ::testing::TestWithParam<TimestampKind> {};
 INSTANTIATE_TEST_SUITE_P(Timestamps, RsiSim,
                          ::testing::Values(TimestampKind::kLeased, TimestampKind::kBitVector),
@@ -233,7 +230,7 @@ TEST_P(RsiSim, NoAnomalyWhateverDies) {
   int deaths = 0, breaks = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
-    Scenario scenario(GetParam(), seed);
+    TransactionScenario scenario(GetParam(), seed);
     scenario.Run();
     for (const bool dependencies : {false, true}) {
       const CheckReport report = scenario.Check(dependencies);
@@ -262,8 +259,9 @@ TEST_P(RsiSim, NoAnomalyOfSessionsThatShareClients) {
   for (uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
     const RsiOptions options{.clients_max = 1 + static_cast<uint32_t>(seed % 2)};
-    Scenario scenario(GetParam(), seed, options, /*keys=*/8, Scenario::Fetches::kAsDrawn,
-                      Scenario::Sessions::kSharing);
+    TransactionScenario scenario(GetParam(), seed, options, /*keys=*/8,
+                                 TransactionScenario::Fetches::kAsDrawn,
+                                 TransactionScenario::Sessions::kSharing);
     scenario.Run();
     for (const bool dependencies : {false, true}) {
       const CheckReport report = scenario.Check(dependencies);
@@ -282,7 +280,7 @@ TEST_P(RsiSim, NoAnomalyOfSessionsThatShareClients) {
 TEST_P(RsiSim, FetchesThatOvertakeEachOtherBringNoTornVersion) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Scenario scenario(GetParam(), seed, {}, /*keys=*/2, Scenario::Fetches::kOvertaking);
+    TransactionScenario scenario(GetParam(), seed, {}, /*keys=*/2, TransactionScenario::Fetches::kOvertaking);
     scenario.Run();
     for (const bool dependencies : {false, true}) {
       const CheckReport report = scenario.Check(dependencies);
@@ -291,8 +289,8 @@ TEST_P(RsiSim, FetchesThatOvertakeEachOtherBringNoTornVersion) {
   }
   bool torn = false;
   for (uint64_t seed = 1; seed <= 400 && !torn; ++seed) {
-    Scenario scenario(GetParam(), seed, {.broken = {.torn_reads = true}}, /*keys=*/2,
-                      Scenario::Fetches::kOvertaking);
+    TransactionScenario scenario(GetParam(), seed, {.broken = {.torn_reads = true}}, /*keys=*/2,
+                                 TransactionScenario::Fetches::kOvertaking);
     scenario.Run();
     torn = !scenario.Check(false).ok();
   }
@@ -304,7 +302,7 @@ class RsiBroken : public ::testing::Test {
  protected:
   static bool Found(const RsiOptions& options, TimestampKind timestamps = TimestampKind::kLeased) {
     for (uint64_t seed = 1; seed <= 1'000; ++seed) {
-      Scenario scenario(timestamps, seed, options, /*keys=*/2);
+      TransactionScenario scenario(timestamps, seed, options, /*keys=*/2);
       scenario.Run();
       if (!scenario.Check(false).ok() && !scenario.Check(true).ok()) return true;
     }

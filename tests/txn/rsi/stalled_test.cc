@@ -24,7 +24,6 @@ namespace {
 /// Shows each claim that was skipped.
 constexpr RsiOptions kOneTry = {.skips_retried = 0};
 
-constexpr uint32_t kVictim = 2;
 constexpr int64_t kPatienceNs = SlotWord::kPatienceUs * 1'000;
 /// Work requests of a commit of one row up to its claim, the one behind its lock, and the one behind its
 /// decision: the log and the timestamp; the slot's word, the ring's entry, the count of index changes, and
