@@ -8,6 +8,8 @@ def fuzzer(name, deps):
         name = name + "_fuzzer",
         testonly = True,
         srcs = [name + "_fuzzer.cc"],
+        # The replay, which calls it, is linked behind it.
+        alwayslink = True,
         deps = deps + [":fuzz"],
     )
     cc_test(
