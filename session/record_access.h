@@ -14,7 +14,7 @@
 
 namespace nam::session {
 
-/// Of rows, keys and pages that are kept as texts.
+/// Views a text as bytes: sessions keep rows, keys and pages as texts.
 inline std::span<const std::byte> BytesOf(std::string_view text) {
   return std::as_bytes(std::span(text));
 }

@@ -64,7 +64,7 @@ struct ResultSet {
   QueryWork work;
 };
 
-/// Of a statement that returns no rows.
+/// Makes the result of a statement that returns no rows.
 inline ResultSet CommandResult(std::string command) {
   ResultSet result;
   result.command = std::move(command);

@@ -40,7 +40,7 @@ struct PageHeader {
 static_assert(sizeof(PageHeader) == kPageHeaderBytes);
 static_assert(std::endian::native == std::endian::little, "pages are as they lie in memory");
 
-/// Of a page at any address.
+/// Copies the header of a page, which may lie at any address.
 inline PageHeader PageHeaderOf(const std::byte* page) {
   PageHeader header;
   std::memcpy(&header, page, sizeof(header));

@@ -18,7 +18,7 @@ namespace nam::catalog {
 namespace {
 
 constexpr char kSecret[] = "correct horse battery staple";
-constexpr int64_t kHangUs = 60'000'000;  // only what hangs takes as long
+constexpr int64_t kHangUs = 60'000'000;  // a hang guard
 
 class ClientTest : public testing::Test {
  protected:

@@ -23,7 +23,7 @@ namespace nam::catalog {
 namespace {
 
 constexpr char kName[] = "knock.nam";
-constexpr int64_t kHangS = 60;  // only what hangs takes as long
+constexpr int64_t kHangS = 60;  // a hang guard
 
 class ControlAcceptorTest : public testing::Test {
  protected:

@@ -27,7 +27,7 @@
 namespace nam::catalog {
 namespace {
 
-constexpr int64_t kCallHangUs = 60'000'000;  // only what hangs takes as long
+constexpr int64_t kCallHangUs = 60'000'000;  // a hang guard
 
 TEST(RpcStatusTest, EveryCodeTravelsBothWays) {
   for (int code = 1; code <= 16; ++code) {

@@ -37,8 +37,8 @@ class RawListener {
   std::string address_;
 };
 
-/// A peer that speaks as much of the protocol as a test needs. Blocking, with a limit of a minute, which only
-/// what hangs reaches.
+/// A peer that speaks as much of the protocol as a test needs. Its calls block for a minute
+/// at most, as a hang guard.
 class RawPeer {
  public:
   explicit RawPeer(const std::string& address, int receive_buffer_bytes = 0) {

@@ -26,7 +26,7 @@ namespace nam::fabric {
 namespace {
 
 constexpr char kShmSecret[] = "secret";
-constexpr int kStrangersTimeoutMs = 60'000;  // only what hangs takes as long
+constexpr int kStrangersTimeoutMs = 60'000;  // a hang guard
 
 Deadline BeforeTimeout() {
   return RealClock().After(int64_t{kStrangersTimeoutMs} * 1'000);

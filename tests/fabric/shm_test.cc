@@ -33,7 +33,7 @@ namespace nam::fabric {
 namespace {
 
 constexpr size_t kShmRegionBytes = 8192;
-constexpr int64_t kTimeoutUs = 60'000'000;  // only what hangs takes as long
+constexpr int64_t kTimeoutUs = 60'000'000;  // a hang guard
 
 struct Mapped {
   std::byte* data = nullptr;

@@ -21,7 +21,7 @@ inline std::unique_ptr<Fabric> OpenFabric(int64_t peer_timeout_us = 10'000'000,
   return std::move(fabric).value();
 }
 
-/// Only what hangs takes as long.
+/// The deadline of waits that a passing test ends long before.
 inline Deadline Soon() {
   return RealClock().After(60'000'000);
 }

@@ -24,7 +24,7 @@ namespace nam::fabric {
 namespace {
 
 constexpr size_t kRelayedBytes = 64 << 10;
-constexpr int kRelayTimeoutMs = 60'000;  // only what hangs takes as long
+constexpr int kRelayTimeoutMs = 60'000;  // a hang guard
 
 using Bytes = std::vector<std::byte>;
 /// The replacement of a record, the `number`-th after the handshake in its direction.

@@ -26,7 +26,7 @@ using net::RawPeer;
 
 constexpr char kCrowdsHost[] = "127.0.0.2";
 constexpr int64_t kForEverUs = 600'000'000;
-constexpr int kHangMs = 60'000;  // only what hangs takes as long
+constexpr int kHangMs = 60'000;  // a hang guard
 
 class TcpStrangersTest : public testing::Test {
  protected:

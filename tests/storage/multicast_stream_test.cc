@@ -31,7 +31,7 @@ struct Received {
 class MulticastTest : public ::testing::TestWithParam<Kind>, protected Chains {
  protected:
   static constexpr uint32_t kGroup = 4;
-  static constexpr int64_t kHangUs = 60'000'000;  // only what hangs takes as long
+  static constexpr int64_t kHangUs = 60'000'000;  // a hang guard
   /// A datagram that its sender has sent may be this late: where datagrams are counted, and none is lost, a
   /// thread that does not run for some milliseconds must not make it a lost one.
   static constexpr int64_t kLateUs = 100'000;

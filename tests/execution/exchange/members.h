@@ -22,7 +22,7 @@
 /// Members of an exchange, like processes of a cluster, over any fabric.
 namespace nam::execution {
 
-/// Of the query whose rows are exchanged.
+/// The attempt of the query whose rows are exchanged.
 inline constexpr uint64_t kAttempt = 77;
 
 /// The implementations of the contract.

@@ -19,7 +19,7 @@
 namespace nam::txn {
 namespace {
 
-constexpr int64_t kSoonUs = 60'000'000;  // ends only what hangs
+constexpr int64_t kSoonUs = 60'000'000;  // a hang guard
 
 /// The state and `accounts` lie on memory server 1, `loans` on memory server 2, unless they are swapped.
 class RecoveryTest : public ::testing::TestWithParam<TimestampKind> {
