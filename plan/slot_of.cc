@@ -212,7 +212,12 @@ absl::StatusOr<Slot> OfArithmetic(const Expr& e, const Slot& a, const Slot& b) {
   const int sa = a.type.scale, sb = b.type.scale, larger = std::max(sa, sb);
   const bool integers = a.type.kind == TypeKind::kInteger && b.type.kind == TypeKind::kInteger;
   if (integers != (e.type.kind == TypeKind::kInteger)) return BadExpression("arithmetic of another type");
-  int scale = larger;
+  if (e.op == Op::kModulo && !integers) return BadExpression("% of something else than integers");
+  const int scale = e.op == Op::kMultiply              ? sa + sb
+                    : e.op == Op::kDivide && !integers ? std::max(larger, 6)
+                                                       : larger;
+  // First of all: the bounds of a quotient rely on its scale.
+  if (!e.type.numeric() || e.type.scale != scale) return BadExpression("arithmetic of another scale");
   Bounds bounds;
   switch (e.op) {
     case Op::kAdd:
@@ -222,18 +227,14 @@ absl::StatusOr<Slot> OfArithmetic(const Expr& e, const Slot& a, const Slot& b) {
       bounds = Difference(Rescaled(a.bounds, sa, larger), Rescaled(b.bounds, sb, larger));
       break;
     case Op::kMultiply:
-      scale = sa + sb;
       bounds = Product(a.bounds, b.bounds);
       break;
     case Op::kDivide:
-      scale = integers ? 0 : std::max(larger, 6);
       bounds = QuotientBounds(e, a, b);
       break;
     default:
-      if (!integers) return BadExpression("% of something else than integers");
       bounds = RemainderBounds(a.bounds, b.bounds);
   }
-  if (!e.type.numeric() || e.type.scale != scale) return BadExpression("arithmetic of another scale");
   return Slot{e.type, a.nullable || b.nullable, bounds};
 }
 

@@ -91,6 +91,16 @@ TEST(SlotOf, RefusesWhatIsIllTyped) {
     return Random::Node(op, type, std::move(children));
   };
   ASSERT_FALSE(refused(node(Op::kAdd, Type::Integer(), {n, n})));
+  const Schema decimals = {{Type::Decimal(9), false, {1, 9, true}}, {Type::Integer(), false, {1, 9, true}}};
+  const Expr nine = Random::Column(decimals, 0), whole = Random::Column(decimals, 1);
+  ASSERT_TRUE(SlotOf(node(Op::kDivide, Type::Decimal(9), {nine, whole}), decimals).ok());
+  for (const int scale : {0, 8, 10, 38}) {
+    const Type other = Type::Decimal(static_cast<uint8_t>(scale));
+    for (const Op op : {Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kDivide, Op::kModulo}) {
+      EXPECT_TRUE(absl::IsInvalidArgument(SlotOf(node(op, other, {nine, whole}), decimals).status()))
+          << "operator " << static_cast<int>(op) << " of scale " << scale;
+    }
+  }
   EXPECT_TRUE(refused(node(Op::kAdd, Type::Integer(), {n, s})));
   EXPECT_TRUE(refused(node(Op::kAdd, Type::Decimal(0), {n, n})));
   EXPECT_TRUE(refused(node(Op::kAdd, Type::Integer(), {n})));
