@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "execution/prepared_stage.h"
+#include "execution/stage_inputs.h"
 #include "session/session.h"
 #include "sql/bound_query.h"
 

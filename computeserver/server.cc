@@ -28,6 +28,7 @@
 #include "execution/methods.h"
 #include "execution/partition/open_scratch.h"
 #include "execution/prepared_stage.h"
+#include "execution/stage_inputs.h"
 #include "plan/codec.h"
 #include "plan/table_schema.h"
 #include "txn/cluster_tables.h"

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "execution/prepared_stage.h"
+
 namespace nam::execution {
 namespace {
 

@@ -5,10 +5,11 @@
 #include <memory>
 #include <utility>
 
-#include "execution/prepared_stage.h"
 #include "execution/task.h"
 
 namespace nam::execution {
+
+struct PreparedPipeline;
 
 /// Counts the rows that leave sources and steps on one thread, and reports them after each chunk; the
 /// receiver limits its own rate.

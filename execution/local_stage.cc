@@ -5,7 +5,12 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/aggregate/stored_groups.h"
 #include "execution/budget_array.h"
+#include "execution/prepared_stage.h"
+#include "execution/scan/record_feed.h"
+#include "execution/scan/stored_rows.h"
+#include "execution/stage_inputs.h"
 
 namespace nam::execution {
 namespace {
@@ -27,6 +32,18 @@ class Held {
 };
 
 }  // namespace
+
+/// A pipeline whose rows come from outside.
+struct LocalStage::Fed {
+  uint32_t number = 0;
+  std::unique_ptr<StoredGroups> groups;  // takes in groups; otherwise there is a task
+  std::unique_ptr<const RowsPlan> rows_plan;
+  StoredRows* rows = nullptr;  // the task's source: one of these two
+  RecordFeed* records = nullptr;
+  std::unique_ptr<PipelineTask> task;
+  bool started = false;
+  bool done = false;  // wants no more
+};
 
 absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Make(StageInputs inputs, Clock& clock,
                                                              const std::atomic<bool>& cancel) {
@@ -51,11 +68,20 @@ LocalStage::LocalStage(std::unique_ptr<PreparedStage> stage, Clock& clock, const
 
 LocalStage::~LocalStage() = default;
 
+bool LocalStage::Wants(uint32_t pipeline) const {
+  return !fed_.at(pipeline)->done;
+}
+
+uint64_t LocalStage::bytes_most() const {
+  return stage_->result_budget().most();
+}
+
 absl::Status LocalStage::PrepareFed(uint32_t number) {
   PreparedPipeline& pipeline = stage_->pipeline(number);
-  Fed& fed = fed_[pipeline.records.has_value() ? number : pipeline.foreign->pipeline];
-  if (fed.known) return absl::UnimplementedError("rows of another stage that two pipelines read");
-  fed.known = true;
+  std::unique_ptr<Fed>& known = fed_[pipeline.records.has_value() ? number : pipeline.foreign->pipeline];
+  if (known != nullptr) return absl::UnimplementedError("rows of another stage that two pipelines read");
+  known = std::make_unique<Fed>();
+  Fed& fed = *known;
   fed.number = number;
   if (pipeline.records.has_value()) return absl::OkStatus();
   if (pipeline.aggregate_plan != nullptr && pipeline.aggregate_plan->input() == AggregateInput::kGroups) {
@@ -108,7 +134,7 @@ absl::Status LocalStage::Add(uint32_t pipeline, std::span<const std::byte> pages
   NAM_CHECK(!finished_, "pages come before the end");
   const auto fed = fed_.find(pipeline);
   NAM_CHECK(fed != fed_.end(), "a pipeline that this stage reads");
-  if (error_.ok()) error_ = stage_->Explained(fed->second.number, Feed(fed->second, pages, attempt));
+  if (error_.ok()) error_ = stage_->Explained(fed->second->number, Feed(*fed->second, pages, attempt));
   return error_;
 }
 
@@ -131,7 +157,7 @@ absl::Status LocalStage::AddRuns(uint32_t pipeline, const proto::Directory& runs
   NAM_CHECK(!finished_, "runs come before the end");
   const auto fed = fed_.find(pipeline);
   NAM_CHECK(fed != fed_.end(), "a pipeline that this stage reads");
-  Sorter* const sorter = stage_->pipeline(fed->second.number).sorter.get();
+  Sorter* const sorter = stage_->pipeline(fed->second->number).sorter.get();
   if (error_.ok()) {
     error_ = sorter == nullptr || runs.pipeline() != pipeline
                  ? absl::InternalError("a compute server reports runs that were not requested")
@@ -156,7 +182,7 @@ absl::StatusOr<bool> LocalStage::AddRecords(uint32_t pipeline, std::span<const s
   NAM_CHECK(!finished_, "rows come before the end");
   const auto found = fed_.find(pipeline);
   NAM_CHECK(found != fed_.end() && stage_->pipeline(pipeline).records.has_value(), "a scan of records");
-  Fed& fed = found->second;
+  Fed& fed = *found->second;
   if (error_.ok()) error_ = stage_->Explained(fed.number, Start(fed));
   if (error_.ok() && !fed.done && !rows.empty()) {
     fed.records->Give(rows);
@@ -190,7 +216,7 @@ absl::Status LocalStage::Run(uint32_t number) {
   if (context_.cancelled()) return QueryCancelled();
   PreparedPipeline& pipeline = stage_->pipeline(number);
   if (pipeline.source == nullptr) {
-    NAM_RETURN_IF_ERROR(End(fed_.at(pipeline.records.has_value() ? number : pipeline.foreign->pipeline)));
+    NAM_RETURN_IF_ERROR(End(*fed_.at(pipeline.records.has_value() ? number : pipeline.foreign->pipeline)));
   } else {
     const std::unique_ptr<PipelineTask> task = NewTask(pipeline, pipeline.source->NewTask(context_));
     const Step step = task->Run(context_);

@@ -12,16 +12,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "execution/aggregate/stored_groups.h"
 #include "execution/local_progress.h"
-#include "execution/prepared_stage.h"
-#include "execution/scan/record_feed.h"
-#include "execution/scan/stored_rows.h"
 #include "execution/sort/sorter.h"
 #include "execution/task.h"
 #include "proto/pages.pb.h"
 
 namespace nam::execution {
+
+// The session's sources include this header: its operators stay out of it.
+struct PreparedPipeline;
+class PreparedStage;
+struct StageInputs;
 
 /// Runs a stage where the client is, on the calling thread:
 ///
@@ -48,7 +49,7 @@ class LocalStage {
   absl::Status AddRuns(uint32_t pipeline, const proto::Directory& runs);
 
   /// Whether more output of `pipeline` can still change the result.
-  bool Wants(uint32_t pipeline) const { return !fed_.at(pipeline).done; }
+  bool Wants(uint32_t pipeline) const;
 
   /// RESOURCE_EXHAUSTED with 53200 if the budget has no room for so many bytes of pages. Called before they
   /// are fetched.
@@ -74,21 +75,10 @@ class LocalStage {
   const std::map<uint32_t, Sorter::RunTotals>& sorts() const { return sorts_; }
 
   /// The peak of memory held.
-  uint64_t bytes_most() const { return stage_->result_budget().most(); }
+  uint64_t bytes_most() const;
 
  private:
-  /// A pipeline whose rows come from outside.
-  struct Fed {
-    uint32_t number = 0;
-    std::unique_ptr<StoredGroups> groups;  // takes in groups; otherwise there is a task
-    std::unique_ptr<const RowsPlan> rows_plan;
-    StoredRows* rows = nullptr;  // the task's source: one of these two
-    RecordFeed* records = nullptr;
-    std::unique_ptr<PipelineTask> task;
-    bool known = false;
-    bool started = false;
-    bool done = false;  // wants no more
-  };
+  struct Fed;
 
   LocalStage(std::unique_ptr<PreparedStage> stage, Clock& clock, const std::atomic<bool>& cancel);
   absl::Status PrepareFed(uint32_t number);
@@ -112,7 +102,8 @@ class LocalStage {
   std::vector<std::vector<uint64_t>> rows_;
   std::map<uint32_t, Sorter::RunTotals> sorts_;
   LocalProgress progress_;
-  std::map<uint32_t, Fed> fed_;  // by the pipeline whose rows they read; scans of records by their own
+  std::map<uint32_t, std::unique_ptr<Fed>>
+      fed_;  // by the pipeline whose rows they read; scans of records by their own
 };
 
 }  // namespace nam::execution

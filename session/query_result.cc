@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "execution/local_stage.h"
+#include "execution/stage_inputs.h"
 
 namespace nam::session {
 

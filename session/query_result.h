@@ -8,12 +8,15 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "execution/local_stage.h"
 #include "execution/sort/scratch_run.h"
 #include "plan/physical.h"
 #include "plan/table_schema.h"
 #include "session/result_rows.h"
 #include "session/session.h"
+
+namespace nam::execution {
+class LocalStage;
+}
 
 namespace nam::session {
 

@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "execution/local_stage.h"
 #include "optimizer/lower_tree.h"
 #include "proto/table.pb.h"
 #include "session/record_access.h"
@@ -20,6 +19,10 @@
 #include "session/record_finder.h"
 #include "session/session.h"
 #include "sql/bound_query.h"
+
+namespace nam::execution {
+class LocalStage;
+}
 
 namespace nam::session {
 

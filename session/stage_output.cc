@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "execution/local_stage.h"
 #include "session/query_result.h"
 
 namespace nam::session {

@@ -6,9 +6,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "execution/local_stage.h"
 #include "plan/physical.h"
 #include "proto/pages.pb.h"
+
+namespace nam::execution {
+class LocalStage;
+}
 
 namespace nam::session {
 
