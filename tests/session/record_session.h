@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "execution/local_stage.h"
 #include "optimizer/plan_query.h"
 #include "session/locked_rows.h"
 #include "session/query_result.h"
