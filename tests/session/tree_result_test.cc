@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "execution/local_stage.h"
 #include "optimizer/lower_tree.h"
 #include "optimizer/push_filters.h"
 #include "optimizer/unnest.h"
