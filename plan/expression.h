@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "types/sql_type.h"
 #include "types/value.h"
 
 namespace nam::plan {
@@ -65,6 +66,10 @@ struct Expr {
   int index = -1;
   Value literal;
   std::vector<Expr> children;
+  /// What PostgreSQL would declare, where `type` does not tell (sql/declared_type.h). The binder's: it
+  /// chooses operators, and the types of results. No part of what an expression computes: neither sent nor
+  /// compared.
+  SqlType declared;
 };
 
 /// For a kCast to an integer: the bytes of the type.

@@ -132,6 +132,7 @@ Expr MakeColumn(const Column& column, int position) {
   expr.type = column.type;
   expr.column = column.ref;
   expr.position = position;
+  expr.declared = column.declared;
   return expr;
 }
 

@@ -52,6 +52,7 @@ struct Column {
   std::string name;  // as results show it
   Type type;
   bool nullable = true;
+  SqlType declared;  // as Expr::declared
 };
 
 struct Node;
@@ -106,6 +107,7 @@ struct AggregateCall {
   bool distinct = false;
   std::optional<Expr> filter;  // selects the rows that count
   Type type;
+  SqlType declared;  // as Expr::declared
 };
 
 /// GROUPING(…): a bit for each key, the first key highest; 1 if the row's grouping set lacks the key.

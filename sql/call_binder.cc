@@ -14,6 +14,7 @@
 #include "plan/expression_tree.h"
 #include "plan/function.h"
 #include "plan/time_field.h"
+#include "sql/declared_type.h"
 #include "sql/expression_binder.h"
 #include "sql/relation_names.h"
 #include "sql/similar_pattern.h"
@@ -161,6 +162,11 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
     if (!moment && !text(operands[0])) return ExpressionBuilder::NoSuchFunction(name, operands, position);
     return builder_.Cast(std::move(operands[0]), Type::Date(), position);
   }
+  if (name == "pg_typeof" && operands.size() == 1) {
+    Expr type = MakeLiteral(Value::String(SqlTypeName(DeclaredType(operands[0]))), position);
+    type.declared = SqlType::TypeOfTypes();
+    return type;
+  }
   if (const auto type = TypeOfCall(name); type && operands.size() == 1) {
     const Type& from = operands[0].type;
     const bool zoned = from.kind == TypeKind::kTimestampTz && type->kind == TypeKind::kString;
@@ -287,7 +293,7 @@ absl::StatusOr<Expr> ExpressionBinder::Extract(const Node& node, const Context& 
       operands.push_back(MakeLiteral(Value::String(field), args[0].position()));
       operands.push_back(std::move(time));
       NAM_ASSIGN_OR_RETURN(Expr seconds, builder_.Call("extract", std::move(operands), position));
-      return builder_.Cast(std::move(seconds), Type::Integer(), position);
+      return builder_.Cast(std::move(seconds), Type::Integer(), position, -1, SqlType::Numeric());
     }
   }
   const TypeKind kind = time.type.kind;

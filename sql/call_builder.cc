@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
 #include "plan/function.h"
+#include "sql/declared_type.h"
 #include "sql/expression_builder.h"
 #include "types/sql_error.h"
 
@@ -25,16 +26,19 @@ using plan::MakeNode;
 using plan::Op;
 using plan::Signature;
 
+char LetterOf(const Expr& operand) {
+  return IsWholeNumeric(operand) ? 'n' : plan::LetterOf(operand.type);
+}
+
 /// The cost of an operand for this letter of a signature: 0 unchanged, 1 converted. nullopt: impossible.
 std::optional<int> CostOf(const Expr& operand, char letter) {
   if (letter == 'a') return 0;
   // An untyped operand is a string where one is taken.
   if (ExpressionBuilder::IsUntyped(operand)) return letter == 't' ? 0 : 1;
-  const char own = plan::LetterOf(operand.type);
+  const char own = LetterOf(operand);
   if (own == letter) return 0;
   const Type& type = operand.type;
-  const bool converts = (letter == 'f' && (type.numeric() || type.real())) ||
-                        (letter == 'n' && type.kind == TypeKind::kInteger) ||
+  const bool converts = (letter == 'f' && (type.numeric() || type.real())) || (letter == 'n' && own == 'i') ||
                         ((letter == 'T' || letter == 'Z') && type.kind == TypeKind::kDate) ||
                         (letter == 'Z' && type.kind == TypeKind::kTimestamp) ||
                         (letter == 'I' && type.kind == TypeKind::kTime);
@@ -142,12 +146,13 @@ absl::StatusOr<Expr> ExpressionBuilder::FunctionNode(Function function, std::vec
   if (!type) return NoSuchFunction(plan::NameOf(function), operands, position);
   Expr call = MakeNode(Op::kFunction, *type, position, std::move(operands));
   call.index = static_cast<int>(function);
+  call.declared = DeclaredResult(function, call.children);
   return Fold(std::move(call));
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Call(std::string_view name, std::vector<Expr> operands,
                                              int position) const {
-  const auto integer = [](const Expr& e) { return e.type.kind == TypeKind::kInteger; };
+  const auto integer = [](const Expr& e) { return e.type.kind == TypeKind::kInteger && !IsWholeNumeric(e); };
   if (name == "mod" && operands.size() == 2 && std::all_of(operands.begin(), operands.end(), integer))
     return Arithmetic(Op::kModulo, std::move(operands[0]), std::move(operands[1]), position);
   NAM_RETURN_IF_ERROR(GiveZone(name, operands, position));
@@ -173,6 +178,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Call(std::string_view name, std::vector<
                      "give the arguments a type: TIMESTAMP '…', INTERVAL '…'");
   }
   const bool sees_blanks = SeesBlanks(best->function);
+  const bool of_real = best->function == Function::kAbs && operands[0].type.kind == TypeKind::kReal;
   for (size_t i = 0; i < operands.size(); ++i) {
     const char letter = LetterAt(best->arguments, i);
     Expr& operand = operands[i];
@@ -180,6 +186,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Call(std::string_view name, std::vector<
       ResolveAsString(operand);
     } else {
       NAM_RETURN_IF_ERROR(ResolveType(operand, plan::TypeOfLetter(letter)));
+      if (IsWholeNumeric(operand)) NAM_RETURN_IF_ERROR(AsDecimal(operand));
       if (plan::LetterOf(operand.type) != letter) {
         NAM_ASSIGN_OR_RETURN(operand, Cast(std::move(operand), plan::TypeOfLetter(letter), position));
       }
@@ -188,7 +195,8 @@ absl::StatusOr<Expr> ExpressionBuilder::Call(std::string_view name, std::vector<
       NAM_ASSIGN_OR_RETURN(operand, PaddedText(std::move(operand), position));
     }
   }
-  return FunctionNode(best->function, std::move(operands), position);
+  NAM_ASSIGN_OR_RETURN(Expr call, FunctionNode(best->function, std::move(operands), position));
+  return of_real ? Cast(std::move(call), Type::Real(), position) : std::move(call);
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Extreme(bool greatest, std::vector<Expr> operands,

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "plan/cast.h"
 #include "plan/expression_tree.h"
+#include "sql/declared_type.h"
 #include "sql/expression_builder.h"
 #include "types/characters.h"
 #include "types/date_text.h"
@@ -121,6 +122,20 @@ void ExpressionBuilder::ResolveAsString(Expr& expr) {
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int position, int width) const {
+  Type written = type;
+  const bool sized = type.kind == TypeKind::kInteger || (type.kind == TypeKind::kDecimal && width > 0);
+  if (sized) written.precision = static_cast<uint8_t>(width > 0 ? width : sizeof(int64_t));
+  return Cast(std::move(a), type, position, width, SqlTypeOf(written));
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int position, int width,
+                                             SqlType declared) const {
+  NAM_ASSIGN_OR_RETURN(Expr cast, Converted(std::move(a), type, position, width));
+  cast.declared = declared;
+  return cast;
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::Converted(Expr a, const Type& type, int position, int width) const {
   if (IsUntyped(a)) {
     if (a.literal.null) {
       if (a.index > 0 && parameters_ != nullptr) parameters_->ResolveType(a.index, type);

@@ -90,7 +90,10 @@ class TableAsBinder {
     }
     NAM_ASSIGN_OR_RETURN(lg::Query tree, BindLogical(query, tables_, /*locks=*/nullptr));
     std::vector<std::pair<std::string, Type>> columns;
-    for (const lg::Column& column : tree.root->columns) columns.emplace_back(column.name, column.type);
+    for (const lg::Column& column : tree.root->columns) {
+      const bool numeric = column.type.kind == TypeKind::kInteger && column.declared.numeric();
+      columns.emplace_back(column.name, numeric ? Type::Decimal(0) : column.type);
+    }
     NAM_RETURN_IF_ERROR(AddColumns(columns));
     statement_.source = std::make_shared<lg::Query>(std::move(tree));
     return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
+#include "sql/declared_type.h"
 #include "sql/similar_pattern.h"
 #include "types/decimal.h"
 #include "types/real.h"
@@ -151,8 +152,11 @@ absl::StatusOr<Expr> ExpressionBinder::ParameterValue(const Node& node) {
   }
   Parameters::Parameter& parameter = parameters->Get(number);
   parameter.occurs = true;
-  if (parameter.value.has_value()) return MakeLiteral(*parameter.value, position);
-  if (parameter.type.kind != TypeKind::kNull) return MakeLiteral(Value::Null(parameter.type), position);
+  if (parameter.value.has_value() || parameter.type.kind != TypeKind::kNull) {
+    Expr known = MakeLiteral(parameter.value.value_or(Value::Null(parameter.type)), position);
+    known.declared = parameter.declared;
+    return known;
+  }
   builder_.UseParameters(parameters);
   Expr unknown = ExpressionBuilder::UntypedNull(position);
   unknown.index = static_cast<int>(number);
@@ -302,10 +306,10 @@ absl::StatusOr<Expr> ExpressionBinder::SimpleOperation(const Node& node, const C
       return UserError(sqlstate::kAmbiguousFunction, "operator is not unique: - unknown", position,
                        "write the number without quotes, or CAST it");
     }
+    // Of the numbers, double precision is the preferred type.
+    NAM_RETURN_IF_ERROR(builder_.ResolveType(operand, Type::Double()));
     NAM_ASSIGN_OR_RETURN(Expr negated, builder_.Negate(operand, position));
-    if (known->op == Op::kSubtract) return negated;
-    NAM_RETURN_IF_ERROR(builder_.ResolveType(operand, Type::Integer()));
-    return operand;
+    return known->op == Op::kSubtract ? negated : operand;
   }
   if (left.Is("RowExpr") && right.Is("SubLink") && right.Text("subLinkType") == "EXPR_SUBLINK") {
     if (context.clause == Clause::kLimit || context.clause == Clause::kOffset) {
@@ -436,10 +440,20 @@ absl::StatusOr<Expr> ExpressionBinder::NullIf(const Node& node, const Context& c
   NAM_ASSIGN_OR_RETURN(Expr b, Expression(node.Field("rexpr"), context));
   NAM_RETURN_IF_ERROR(builder_.ResolveType(a, b.type));
   NAM_RETURN_IF_ERROR(builder_.ResolveType(a, Type::String()));
+  // The result has the type to which the operator = converts the first operand.
+  const bool exact = a.type.numeric();
+  if (exact && b.type.real()) {
+    NAM_ASSIGN_OR_RETURN(a, builder_.Cast(std::move(a), Type::Double(), position));
+  } else if (exact && DeclaredType(b).numeric()) {
+    NAM_RETURN_IF_ERROR(builder_.AsDecimal(a));
+  }
   NAM_ASSIGN_OR_RETURN(parts[2], builder_.Duplicate(a));
   NAM_ASSIGN_OR_RETURN(parts[0], builder_.Compare(Op::kEqual, std::move(a), std::move(b), position));
   parts[1] = ExpressionBuilder::UntypedNull(position);
-  return builder_.Case(std::move(parts), position);
+  NAM_ASSIGN_OR_RETURN(Expr result, builder_.Case(std::move(parts), position));
+  // varchar has the operators of text.
+  if (result.type.kind == TypeKind::kString && !plan::IsChar(result.type)) result.declared = SqlType::Text();
+  return result;
 }
 
 absl::StatusOr<Expr> ExpressionBinder::Coalesce(const Node& node, const Context& context) {
@@ -528,7 +542,8 @@ absl::StatusOr<Expr> ExpressionBinder::CastExpression(const Node& node, const Co
                        node.position(), "cast it to integer first");
     }
   }
-  return builder_.Cast(std::move(operand), to.type, node.position(), to.width);
+  if (to.declared.oid == 0) return builder_.Cast(std::move(operand), to.type, node.position(), to.width);
+  return builder_.Cast(std::move(operand), to.type, node.position(), to.width, to.declared);
 }
 
 }  // namespace nam::sql

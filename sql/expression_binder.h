@@ -141,6 +141,7 @@ struct CastTarget {
   Type type;
   /// 2, 4 or 8 bytes of an integer; digits of a decimal, -1 for the maximum.
   int width = -1;
+  SqlType declared = {};  // if type and width do not tell it
 };
 
 /// The type of a TypeName node; `from` is the operand's, which a decimal without scale keeps.

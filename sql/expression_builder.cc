@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
+#include "sql/declared_type.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
 
@@ -88,7 +89,9 @@ absl::Status TooManyDecimals(int scale, int position) {
 
 absl::StatusOr<Expr> ExpressionBuilder::Fold(Expr expr) const {
   if (Strict(expr) && std::any_of(expr.children.begin(), expr.children.end(), IsNullLiteral)) {
-    return MakeLiteral(Value::Null(expr.type), expr.position);
+    Expr null = MakeLiteral(Value::Null(expr.type), expr.position);
+    null.declared = DeclaredType(expr);
+    return null;
   }
   if (!IsConstant(expr)) return expr;
   absl::StatusOr<Value> value = Evaluate(expr, Resolver());
@@ -103,7 +106,9 @@ absl::StatusOr<Expr> ExpressionBuilder::Fold(Expr expr) const {
   if (expr.type.kind == TypeKind::kInteger && !FitsInteger(value->number, sizeof(int64_t))) return expr;
   // Plans carry literals: a long text is computed where it is needed.
   if (value->text.size() > kLongestFoldedBytes) return expr;
-  return MakeLiteral(*std::move(value), expr.position);
+  Expr folded = MakeLiteral(*std::move(value), expr.position);
+  folded.declared = DeclaredType(expr);
+  return folded;
 }
 
 absl::Status ExpressionBuilder::Meet(Expr& expr, const Expr& other) const {
@@ -214,7 +219,11 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
     operands.push_back(std::move(b));
     return Call("mod", std::move(operands), position);
   }
-  const Type type = ArithmeticType(op, a.type, b.type);
+  const bool numeric = IsWholeNumeric(a) || IsWholeNumeric(b);
+  if (numeric && op == Op::kDivide && b.type.numeric()) NAM_RETURN_IF_ERROR(AsDecimal(a));
+  if (numeric && op == Op::kDivide && a.type.numeric()) NAM_RETURN_IF_ERROR(AsDecimal(b));
+  const bool days = a.type.kind == TypeKind::kDate && IsWholeNumeric(b);
+  const Type type = days ? Type::Null() : ArithmeticType(op, a.type, b.type);
   const auto timed = [](const Expr& e) {
     return RankOfTime(e.type) > 1 || e.type.kind == TypeKind::kTime || e.type.kind == TypeKind::kInterval;
   };
@@ -225,10 +234,21 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
   }
   if (type.kind == TypeKind::kNull) return NoOperator(op, a, b, position);
   if (type.scale > kMaxDecimalDigits) return TooManyDecimals(type.scale, position);
+  const bool whole = type.kind == TypeKind::kInteger && a.type.kind == TypeKind::kInteger;
+  const SqlType declared = whole ? CommonDeclaredType({&a, &b}) : SqlType();
   std::vector<Expr> sides;
   sides.push_back(std::move(a));
   sides.push_back(std::move(b));
-  return Fold(MakeNode(op, type, position, std::move(sides)));
+  Expr result = MakeNode(op, type, position, std::move(sides));
+  result.declared = declared;
+  return Fold(std::move(result));
+}
+
+absl::Status ExpressionBuilder::AsDecimal(Expr& number) const {
+  if (number.type.kind != TypeKind::kInteger) return absl::OkStatus();
+  const int position = number.position;
+  NAM_ASSIGN_OR_RETURN(number, Cast(std::move(number), Type::Decimal(0), position));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Negate(Expr a, int position) const {
@@ -240,7 +260,10 @@ absl::StatusOr<Expr> ExpressionBuilder::Negate(Expr a, int position) const {
                      position, "only numbers have a sign");
   }
   const Type type = a.type;
-  return Fold(MakeNode(Op::kNegate, type, position, {std::move(a)}));
+  const SqlType declared = type.kind == TypeKind::kInteger ? DeclaredType(a) : SqlType();
+  Expr negated = MakeNode(Op::kNegate, type, position, {std::move(a)});
+  negated.declared = declared;
+  return Fold(std::move(negated));
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Junction(Op op, std::vector<Expr> operands, int position) const {
@@ -423,7 +446,10 @@ absl::StatusOr<Expr> ExpressionBuilder::Case(std::vector<Expr> parts, int positi
       type = std::all_of(results.begin(), results.end(), padded) ? CharType(0) : Type::String();
     }
   }
-  return Fold(MakeNode(Op::kCase, type, position, std::move(parts)));
+  const SqlType declared = CommonDeclaredType(std::vector<const Expr*>(results.begin(), results.end()));
+  Expr choice = MakeNode(Op::kCase, type, position, std::move(parts));
+  choice.declared = declared;
+  return Fold(std::move(choice));
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Extract(Op op, Expr date, int position) const {
@@ -436,7 +462,9 @@ absl::StatusOr<Expr> ExpressionBuilder::Extract(Op op, Expr date, int position) 
                      position, "CAST(x AS date) makes one of a string");
   }
   // NOLINTNEXTLINE(clang-analyzer-cplusplus.Move): ResolveType moves it only to assign it anew.
-  return Fold(MakeNode(op, Type::Integer(), position, {std::move(date)}));
+  Expr field = MakeNode(op, Type::Integer(), position, {std::move(date)});
+  field.declared = SqlType::Numeric();
+  return Fold(std::move(field));
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Duplicate(const Expr& expr) {

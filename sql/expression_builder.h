@@ -84,9 +84,14 @@ class ExpressionBuilder {
 
   absl::StatusOr<plan::Expr> Compare(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
   absl::StatusOr<plan::Expr> Arithmetic(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
+  /// Makes a whole number a decimal; leaves other numbers alone.
+  absl::Status AsDecimal(plan::Expr& number) const;
   absl::StatusOr<plan::Expr> Negate(plan::Expr a, int position) const;
   /// `width`: the written bytes of an integer type, or digits of a decimal; -1: the maximum.
   absl::StatusOr<plan::Expr> Cast(plan::Expr a, const Type& type, int position, int width = -1) const;
+  /// The same, of a type that is declared otherwise than these tell.
+  absl::StatusOr<plan::Expr> Cast(plan::Expr a, const Type& type, int position, int width,
+                                  SqlType declared) const;
   absl::StatusOr<plan::Expr> Junction(plan::Op op, std::vector<plan::Expr> operands, int position) const;
   absl::StatusOr<plan::Expr> Not(plan::Expr a, int position) const;
   absl::StatusOr<plan::Expr> IsNull(plan::Expr a, int position) const;
@@ -138,6 +143,7 @@ class ExpressionBuilder {
   absl::StatusOr<plan::Expr> AtZone(std::string_view zone, plan::Expr time, int position) const;
   /// Adds the session's zone to the operands of a call that needs it for a timestamp with time zone.
   absl::Status GiveZone(std::string_view name, std::vector<plan::Expr>& operands, int position) const;
+  absl::StatusOr<plan::Expr> Converted(plan::Expr a, const Type& type, int position, int width) const;
   absl::StatusOr<plan::Expr> CutText(plan::Expr a, const Type& type, int position) const;
   /// A char(n) with its blanks.
   absl::StatusOr<plan::Expr> PaddedText(plan::Expr text, int position) const;

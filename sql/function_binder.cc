@@ -218,6 +218,7 @@ absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context&
                                      "statement_timestamp",
                                      "clock_timestamp",
                                      "pi",
+                                     "pg_typeof",
                                      "date",
                                      "int2",
                                      "int4",
@@ -347,7 +348,8 @@ absl::StatusOr<CastTarget> DecimalOfName(const Node& type_name, const Expr& from
                      "write decimal(38, 2)");
   }
   return CastTarget{Type::Decimal(static_cast<uint8_t>(scale)),
-                    precision == kMaxDecimalDigits ? -1 : static_cast<int>(precision)};
+                    precision == kMaxDecimalDigits ? -1 : static_cast<int>(precision),
+                    SqlType::Numeric(static_cast<int>(precision), static_cast<int>(scale))};
 }
 
 /// varchar, varchar(n), char(n).

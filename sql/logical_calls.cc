@@ -5,6 +5,7 @@
 #include "base/status_macros.h"
 #include "plan/aggregate_slots.h"
 #include "plan/expression_tree.h"
+#include "sql/declared_type.h"
 #include "sql/logical_place.h"
 #include "sql/logical_select.h"
 #include "types/sql_error.h"
@@ -133,6 +134,7 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
     if (IsBoolLiteral(*call.filter, true)) call.filter.reset();
   }
   call.type = Type::Integer();
+  call.declared = SqlType::BigInt();
   if (node.Flag("agg_star")) {
     call.function = AggregateFunction::kCountRows;
     if (name == "count") return call;
@@ -179,6 +181,7 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
   }
   NAM_ASSIGN_OR_RETURN(call.type,
                        AggregateType(call.function, call.argument.type, call.second.type, name, position));
+  call.declared = DeclaredAggregate(call.function, call.argument);
   if (call.argument.type.kind == TypeKind::kReal && plan::HasMoments(call.function)) {
     NAM_ASSIGN_OR_RETURN(call.argument, builder().Cast(std::move(call.argument), Type::Double(), position));
   }
@@ -249,6 +252,7 @@ absl::Status LogicalSelect::BindPair(const Node& node, const std::string& name, 
     return absl::OkStatus();
   }
   call.type = type;
+  call.declared = {};
   if (call.argument.type.numeric() && call.second.type.numeric()) return absl::OkStatus();
   for (Expr* expr : {&call.argument, &call.second}) {
     if (expr->type == Type::Double()) continue;
@@ -303,12 +307,13 @@ Expr LogicalSelect::AddAggregate(AggregateCall call, std::vector<plan::OrderKey>
     ++place;
   }
   const Type type = call.type;
+  const SqlType declared = call.declared;
   if (place == groups_.aggregates.size()) {
     aggregate_refs_.push_back({aggregate_relation_, NextAggregateColumn()});
     groups_.aggregates.push_back(std::move(call));
     aggregate_orders_.push_back(std::move(order));
   }
-  return MakeColumn({aggregate_refs_[place], "", type, true}, position);
+  return MakeColumn({aggregate_refs_[place], "", type, true, declared}, position);
 }
 
 }  // namespace nam::sql

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
+#include "sql/declared_type.h"
 #include "sql/file_arguments.h"
 #include "sql/logical_select.h"
 #include "sql/system_names.h"
@@ -163,7 +164,11 @@ class FromTree {
     std::vector<Column> columns;
     for (int i = 0; i < table->columns_size(); ++i) {
       const proto::Column& column = table->columns(i);
-      columns.push_back({{relation, i}, column.name(), ColumnTypeOf(column.type()), column.nullable()});
+      columns.push_back({{relation, i},
+                         column.name(),
+                         ColumnTypeOf(column.type()),
+                         column.nullable(),
+                         DeclaredType(column.type())});
     }
     context_.scanned[relation] = table;
     NodePtr scan = MakeNode(plan::logical::Scan{relation, table}, columns);
@@ -245,7 +250,8 @@ class FromTree {
     series.result = {{context_.AddRelation(&select_), 0},
                      alias ? alias.Text("aliasname") : names.back(),
                      series.first.type,
-                     false};
+                     false,
+                     CommonDeclaredType({&series.first, &series.last, &series.step})};
     std::vector<Column> columns = {series.result};
     NodePtr root = MakeNode(std::move(series), {}, plan::logical::MakeOneRow());
     return Named(std::move(root), std::move(columns), alias, names.back(), position);
@@ -362,7 +368,7 @@ class FromTree {
                                                                  MakeColumn(b, position), position));
       conditions.push_back(std::move(equal));
       NAM_ASSIGN_OR_RETURN(Expr value, Merged(kind, a, b, position));
-      Column column{value.column, name, value.type, true};
+      Column column{value.column, name, value.type, true, value.declared};
       if (value.op != Op::kColumn) {
         column.ref = {relation, static_cast<int>(computed.size())};
         computed.push_back(column);

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
+#include "sql/declared_type.h"
 #include "sql/logical_place.h"
 #include "sql/logical_select.h"
 #include "types/sql_error.h"
@@ -343,6 +344,7 @@ absl::StatusOr<NodePtr> LogicalSelect::BuildStringAggregate(plan::logical::Aggre
                   .start = {},
                   .end = {plan::logical::FrameBound::Kind::kUnboundedFollowing, {}}};
   joined.result.type = call.type;
+  joined.result.declared = call.declared;
   const Column text = joined.result;
   root = MakeNode(std::move(window), {}, std::move(root));
   call = {.function = plan::AggregateFunction::kMax,
@@ -374,7 +376,8 @@ absl::Status LogicalSelect::ReplaceGroups(Expr& expr, bool in_subquery) {
   if (expr.op == Op::kLiteral) return absl::OkStatus();
   for (size_t i = 0; i < groups_.keys.size(); ++i) {
     if (!SameExpr(groups_.keys[i], expr)) continue;
-    expr = MakeColumn({{key_relation_, static_cast<int>(i)}, "", expr.type, true}, expr.position);
+    expr = MakeColumn({{key_relation_, static_cast<int>(i)}, "", expr.type, true, DeclaredType(expr)},
+                      expr.position);
     return absl::OkStatus();
   }
   if (expr.op == Op::kColumn) {

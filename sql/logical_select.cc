@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "partitioner/record_row.h"
 #include "plan/expression_tree.h"
+#include "sql/declared_type.h"
 #include "sql/logical_place.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
@@ -372,7 +373,8 @@ Expr LogicalSelect::ResultColumn(const Expr& expr, Project& project,
         {{columns.empty() ? context_.AddRelation(nullptr) : columns[0].ref.table, static_cast<int>(place)},
          "?column?",
          expr.type,
-         true});
+         true,
+         DeclaredType(expr)});
     project.outputs.push_back(expr);
   }
   return MakeColumn(columns[place], expr.position);
@@ -389,7 +391,11 @@ absl::StatusOr<BoundTree> LogicalSelect::BuildResult(NodePtr root) {
   for (const Expr& key : distinct_on_) users.push_back(&key);
   root = Attach(std::move(root), users);
   for (Output& output : outputs_) {
-    columns.push_back({{relation, static_cast<int>(columns.size())}, output.name, output.expr.type, true});
+    columns.push_back({{relation, static_cast<int>(columns.size())},
+                       output.name,
+                       output.expr.type,
+                       true,
+                       DeclaredType(output.expr)});
     project.outputs.push_back(std::move(output.expr));
     tree.literals.push_back(std::move(output.literal));
   }

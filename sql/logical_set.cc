@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
+#include "sql/declared_type.h"
 #include "sql/logical_select.h"
 #include "types/sql_error.h"
 
@@ -96,6 +97,7 @@ struct Side {
     for (size_t i = 0; i < columns.size(); ++i) {
       columns[i].ref = {relation, static_cast<int>(i)};
       columns[i].type = values[i].type;
+      columns[i].declared = values[i].declared;
     }
     return MakeNode(Project{std::move(values)}, std::move(columns), std::move(tree.root));
   }
@@ -149,6 +151,7 @@ class SetBinder {
       NAM_RETURN_IF_ERROR(builder_.Unify({&a.values[i], &b.values[i]}, name.c_str()));
       columns[i].ref = {relation, static_cast<int>(i)};
       columns[i].type = CommonType(a.values[i].type, b.values[i].type);
+      columns[i].declared = CommonDeclaredType({&a.values[i], &b.values[i]});
     }
     BoundTree tree;
     tree.literals.resize(columns.size());
@@ -157,7 +160,10 @@ class SetBinder {
     if (operation.kind == SetOperation::Kind::kUnion && chain != nullptr && chain->kind == operation.kind &&
         chain->all == operation.all) {
       first->inputs.push_back(std::move(second));
-      for (size_t i = 0; i < columns.size(); ++i) first->columns[i].type = columns[i].type;
+      for (size_t i = 0; i < columns.size(); ++i) {
+        first->columns[i].type = columns[i].type;
+        first->columns[i].declared = columns[i].declared;
+      }
       DeriveColumns(*first);
       tree.root = std::move(first);
     } else {
@@ -189,6 +195,7 @@ class ValuesBinder {
       NAM_RETURN_IF_ERROR(select_.builder().Unify(values, "VALUES"));
       Column column{{relation, static_cast<int>(i)}, absl::StrCat("column", i + 1), values[0]->type, true};
       for (const Expr* value : values) column.type = CommonType(column.type, value->type);
+      column.declared = CommonDeclaredType(std::vector<const Expr*>(values.begin(), values.end()));
       columns.push_back(std::move(column));
     }
     return Constant() ? AsConstants(std::move(columns)) : AsProjections(columns);

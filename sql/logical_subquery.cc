@@ -61,9 +61,11 @@ absl::StatusOr<Expr> LogicalSelect::SubqueryExpr(const Node& node, Clause clause
                      absl::StrCat("it has ", tree.root->columns.size()));
   }
   subquery.results = {tree.root->columns[0].ref};
-  const Type result = tree.root->columns[0].type;
+  const Column result = tree.root->columns[0];
   subquery.plan = std::move(tree.root);
-  return AddSubquery(std::move(subquery), result, position);
+  Expr value = AddSubquery(std::move(subquery), result.type, position);
+  value.declared = result.declared;
+  return value;
 }
 
 absl::StatusOr<std::vector<Expr>> LogicalSelect::BindRowOf(const Node& sublink, size_t width, int depth) {
@@ -88,7 +90,7 @@ absl::StatusOr<std::vector<Expr>> LogicalSelect::BindRowSubquery(const Node& nod
   for (size_t i = 0; i < width; ++i) {
     const Column& column = tree.root->columns[i];
     subquery.results.insert(column.ref);
-    values.push_back(MakeColumn({column.ref, "", column.type, true}, position));
+    values.push_back(MakeColumn({column.ref, "", column.type, true, column.declared}, position));
   }
   subquery.plan = std::move(tree.root);
   subqueries_.push_back(std::move(subquery));

@@ -5,6 +5,7 @@
 #include "base/status_macros.h"
 #include "plan/aggregate_slots.h"
 #include "plan/expression_tree.h"
+#include "sql/declared_type.h"
 #include "sql/logical_place.h"
 #include "sql/logical_select.h"
 #include "types/interval.h"
@@ -138,7 +139,7 @@ absl::StatusOr<WindowCall> LogicalSelect::WindowArguments(const Node& node, cons
                                                           Clause clause) {
   const int position = node.position();
   WindowCall call;
-  call.result = {{}, name, Type::Integer(), true};
+  call.result = {{}, name, Type::Integer(), true, SqlType::BigInt()};
   const Known* known = Find(name);
   if (known == nullptr) {
     const auto& aggregates = AggregateNames();
@@ -156,6 +157,7 @@ absl::StatusOr<WindowCall> LogicalSelect::WindowArguments(const Node& node, cons
     call.function = WindowFunction::kAggregate;
     NAM_ASSIGN_OR_RETURN(call.aggregate, AggregateArguments(node, name, clause));
     call.result.type = call.aggregate.type;
+    call.result.declared = call.aggregate.declared;
     return call;
   }
   if (node.Has("agg_filter")) {
@@ -171,7 +173,8 @@ absl::StatusOr<WindowCall> LogicalSelect::WindowArguments(const Node& node, cons
   }
   call.function = known->function;
   if (call.function == WindowFunction::kPercentRank || call.function == WindowFunction::kCumeDist)
-    call.result.type = Type::Double();
+    call.result.type = Type::Double(), call.result.declared = {};
+  if (call.function == WindowFunction::kNtile) call.result.declared = SqlType::Integer();
   for (const Node& arg : args) {
     NAM_ASSIGN_OR_RETURN(Expr argument, BindUntyped(arg, clause));
     call.arguments.push_back(std::move(argument));
@@ -191,6 +194,7 @@ absl::Status LogicalSelect::ResolveArguments(WindowCall& call, const std::string
     for (const Expr* value : values) {
       call.result.type = value == values[0] ? value->type : CommonType(call.result.type, value->type);
     }
+    call.result.declared = CommonDeclaredType(std::vector<const Expr*>(values.begin(), values.end()));
   }
   if (!buckets && arguments.size() == 1) return absl::OkStatus();
   Expr& count = arguments[buckets ? 0 : 1];

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "types/sql_type.h"
 #include "types/value.h"
 
 namespace nam::sql {
@@ -14,6 +15,7 @@ class Parameters {
  public:
   struct Parameter {
     Type type;                   // kNull: not known yet
+    SqlType declared;            // by PREPARE; of integers, whose widths `type` does not tell
     std::optional<Value> value;  // nullopt while types are inferred: then it is a NULL
     bool occurs = false;
   };

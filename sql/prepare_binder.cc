@@ -110,6 +110,8 @@ absl::StatusOr<Statement> BindPrepare(const Node& node, TableSource& tables, Par
     if (type_name.Has("arrayBounds")) target = {Type::String()};
     parameters.Get(++number).type = target.type;
     widths.push_back(target.type.kind == TypeKind::kInteger ? static_cast<uint8_t>(target.width) : 0);
+    if (widths.back() > 0)
+      parameters.Get(number).declared = SqlTypeOf({.kind = TypeKind::kInteger, .precision = widths.back()});
   }
   NAM_RETURN_IF_ERROR(BindStatement(node.Field("query"), tables).status());
   for (const Parameters::Parameter& parameter : parameters.list()) {
@@ -159,6 +161,7 @@ absl::StatusOr<Parameters> ArgumentsOf(const PrepareStatement& prepared, const E
     Parameters::Parameter& parameter = parameters.Get(static_cast<int64_t>(i) + 1);
     parameter.type = prepared.types[i];
     parameter.type.precision = 0;  // for columns and prepared statements only
+    if (prepared.types[i].precision > 0) parameter.declared = SqlTypeOf(prepared.types[i]);
     const int width = prepared.types[i].precision > 0 ? prepared.types[i].precision : -1;
     NAM_ASSIGN_OR_RETURN(parameter.value, Argument(execute.arguments[i], parameter.type, width, i + 1, zone));
     if (parameter.value->null) parameter.value->type = parameter.type;

@@ -89,5 +89,47 @@ TEST(PostgresResultsTest, TheTextOfAnExpressionMeansTheSame) {
   }
 }
 
+constexpr char kTypedTable[] =
+    "create table typed (s smallint, i integer, b bigint primary key, d decimal(10,2), n decimal(38,0), r "
+    "real, "
+    "f double precision, t text, v varchar(5), c char(3), dt date, ts timestamp, tz timestamptz, tm time, "
+    "iv interval, u uuid, by bytea, bo boolean)";
+
+std::string TypeOf(const std::string& expression, FakeTables& tables) {
+  const absl::StatusOr<Statement> bound =
+      Bind("select " + expression + " from typed limit 1", tables, StatementTime(0));
+  if (!bound.ok()) return Failure(bound.status());
+  return SqlTypeName(std::get<TreeStatement>(*bound).tree->root->columns.at(0).declared);
+}
+
+/// What the expressions are declared as, which chooses the operators over them.
+TEST(PostgresResultsTest, TypesAsPostgreSqlDeclaresThem) {
+  FakeTables tables;
+  tables.AddRecordTable(kTypedTable);
+  const Results types = ReadResults("types.txt");
+  ASSERT_GT(types.size(), 2'000u);
+  // PostgreSQL computes constants of a table's query when it needs them, NAM when it binds them.
+  std::map<std::string, std::string> failures, differences;
+  for (auto& [expression, result] : ReadResults("results.txt")) {
+    if (result[0] == '!') failures[expression] = result;
+  }
+  for (auto& [expression, result] : ReadResults("differences.txt")) {
+    if (result[0] == '!') failures[expression] = result;
+  }
+  for (auto& [expression, type] : ReadResults("type_differences.txt")) differences[expression] = type;
+  for (const auto& [expression, wanted] : types) {
+    const auto difference = differences.find(expression);
+    const bool differs = difference != differences.end();
+    const std::string type = TypeOf(expression, tables);
+    if (const auto failure = failures.find(expression); failure != failures.end() && type == failure->second)
+      continue;
+    EXPECT_EQ(type, differs ? difference->second : wanted) << expression;
+    if (!differs) continue;
+    EXPECT_NE(difference->second, wanted) << expression << " is no difference";
+    differences.erase(difference);
+  }
+  for (const auto& [expression, type] : differences) ADD_FAILURE() << "no expression: " << expression;
+}
+
 }  // namespace
 }  // namespace nam::sql

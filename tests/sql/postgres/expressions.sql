@@ -1123,3 +1123,27 @@ to_char(interval '5 days', 'DDD DD FMDDD')
 to_char('NaN'::double precision, '999.99')
 to_char('-Infinity'::double precision, 'S99999999999')
 ('x'::text, interval '1 day') overlaps (null, null)
+
+# The declared type chooses the operator.
+round(5 / nullif(2, 0.0), 4)
+7 / nullif(2, 0)
+nullif(2, 0.0::double precision) / 4
+round(extract(hour from timestamp '2024-01-02 10:30') + extract(minute from timestamp '2024-01-02 10:30') / 60, 3)
+round(extract(year from date '2024-05-06') / 5, 3)
+round(extract(minute from timestamp '2024-01-02 10:30') / 7, 2)
+mod(extract(day from date '2024-05-06'), 4)
+extract(day from date '2024-05-06') % 4
+2147483648 / 3
+abs(1.1::real)
+abs(-2.5::real)
++'3'
+pg_typeof(1)
+pg_typeof(1.5)
+pg_typeof('a')
+pg_typeof(null)
+pg_typeof('a'::varchar(3))
+pg_typeof(3000000000)
+pg_typeof(2::smallint)
+pg_typeof(extract(hour from time '10:00'))
+repeat('a', extract(hour from time '03:00'))
+date '2024-01-01' + extract(day from date '2024-05-06')
