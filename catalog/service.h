@@ -130,11 +130,18 @@ class Service {
   absl::StatusOr<proto::CalibrateReply> Calibrate(const proto::CalibrateRequest& request);
 
  private:
+  /// Another process's wish to serve a member's storage id.
+  struct Claim {
+    std::string control_address;
+    uint64_t renewals = 0;  // the member's at the first call
+  };
   struct MemberState {
     proto::Member member;
     int64_t lease_end_ns = 0;
     bool told_suspect = false;  // reported in the events
     uint64_t reads_from = 0;    // of a client: from its last renewal
+    uint64_t renewals = 0;      // of a memory server since this catalog's start, one after the other
+    Claim claim = {};           // the last one
   };
   struct Former {
     uint64_t until_version = 0;  // the version that replaced it

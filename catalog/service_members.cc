@@ -236,6 +236,7 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
   NAM_RETURN_IF_ERROR(CheckLiving(request.id()));
   MemberState& state = members_.at(request.id());
   state.lease_end_ns = LeaseEndNs();
+  if (HeaderOf(request).held_is_all()) ++state.renewals;
   if (std::exchange(state.told_suspect, false))
     events_.Add(LogLevel::kInfo, NameOf(state.member) + " is back, with its data");
   state.member.set_used_bytes(request.used_bytes());

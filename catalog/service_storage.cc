@@ -69,15 +69,25 @@ absl::Status Service::CheckDirectory(const proto::Member& member) {
   return Apply(std::move(mutation));
 }
 
-// One process of one host holds the lock on a directory: a member that was heard of since is alive, and has a
-// copy.
+// One process of one host holds the lock on a directory: a member that is heard of after that is alive, and
+// has a copy. One renewal may have been under way when its process ended, two were not. Where the directory
+// is another one, and the former member was heard of, nobody need wait for that.
 absl::Status Service::BuryFormer(const proto::Member& member) {
   const MemberState* const former = FindServing(member.storage());
   if (former == nullptr) return absl::OkStatus();
   if (!Late(*former)) {
-    return absl::UnavailableError(absl::StrFormat(
-        "%s has storage %d and renews its lease; of two copies of a data directory one is to be removed",
-        NameOf(former->member), member.storage()));
+    Claim& claim = members_.at(former->member.id()).claim;
+    if (claim.control_address != member.control_address())
+      claim = {.control_address = member.control_address(), .renewals = former->renewals};
+    const bool copied = member.host() == former->member.host() &&
+                        member.data_directory() != former->member.data_directory() && former->renewals > 0;
+    const std::string why = absl::StrFormat(
+        "storage %d of the data directory `%s` is served by %s from `%s`, which renews its lease; of two "
+        "copies of a data directory one is to be removed. If that server has just ended, start again when "
+        "its lease is over",
+        member.storage(), member.data_directory(), NameOf(former->member), former->member.data_directory());
+    return copied || former->renewals >= claim.renewals + 2 ? absl::FailedPreconditionError(why)
+                                                            : absl::UnavailableError(why);
   }
   return BuryNow(*former, absl::StrFormat("another process has locked its data directory `%s`",
                                           former->member.data_directory()));

@@ -144,6 +144,9 @@ struct DataDirectory::FileToRead {
   std::string name;
   SealedHeader header;
   std::vector<SealedPiece> pieces;  // as many as checksums in the header
+
+  /// False as long as the header is not read.
+  bool misnamed() const { return header.allocation != AllocationId() && header.allocation != allocation; }
 };
 
 // Checks everything about the file except its pieces.
@@ -155,10 +158,20 @@ absl::Status DataDirectory::ReadHeader(FileToRead& file) const {
         "it belongs to storage %d of the cluster `%s` (store %016x), not to storage %d of store %016x",
         whose.storage, whose.cluster, whose.store, identity_.storage, identity_.store));
   }
-  NAM_RETURN_IF_ERROR(reader.CheckIsOf(file.allocation));
   file.header = reader.header();
+  NAM_RETURN_IF_ERROR(CheckName(file));
+  NAM_RETURN_IF_ERROR(reader.CheckIsOf(file.allocation));
   file.pieces = reader.Pieces();
   return absl::OkStatus();
+}
+
+absl::Status DataDirectory::CheckName(const FileToRead& file) const {
+  if (!file.misnamed()) return absl::OkStatus();
+  const std::string right = SealedFileName(file.header.allocation);
+  const bool there = faccessat(directory_.get(), right.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  return absl::DataLossError(absl::StrFormat("it is the file of allocation %d under another name; %s `%s`",
+                                             file.header.allocation.value(),
+                                             there ? "there is also" : "rename it to", right));
 }
 
 // Newest first: if extents of two files overlap, the newer allocation counts, and the other is damaged. This
@@ -183,6 +196,8 @@ absl::StatusOr<std::vector<DataDirectory::FileToRead>> DataDirectory::ListFiles(
   }
   std::sort(files.begin(), files.end(),
             [](const FileToRead& a, const FileToRead& b) { return b.allocation < a.allocation; });
+  std::set<AllocationId> named;
+  for (const FileToRead& file : files) named.insert(file.allocation);
   absl::Status unknown;
   std::erase_if(files, [&](FileToRead& file) {
     if (!unknown.ok()) return false;
@@ -194,7 +209,10 @@ absl::StatusOr<std::vector<DataDirectory::FileToRead>> DataDirectory::ListFiles(
       return false;
     }
     LogError(why);
-    if (!absl::IsFailedPrecondition(status)) contents.damaged.push_back({file.allocation, why});
+    if (absl::IsFailedPrecondition(status)) return true;
+    contents.damaged.push_back({file.allocation, why, file.misnamed()});
+    if (file.misnamed() && !named.contains(file.header.allocation))
+      contents.damaged.push_back({file.header.allocation, why});
     return true;
   });
   NAM_RETURN_IF_ERROR(unknown);
@@ -252,7 +270,9 @@ absl::StatusOr<DataDirectory::Contents> DataDirectory::ReadInto(MemoryPool& pool
     contents.damaged.push_back({files[i].allocation, why});
     LogError(why);
   }
-  for (const DamagedFile& file : contents.damaged) damaged_.insert(file.allocation);
+  for (const DamagedFile& file : contents.damaged) {
+    if (!file.misnamed) damaged_.insert(file.allocation);
+  }
   return contents;
 }
 

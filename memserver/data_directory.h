@@ -31,7 +31,7 @@ namespace nam::memserver {
 ///                               └────────no room, Remove──────────────────────────────▲
 ///
 /// A damaged file stays until the catalog says that its allocation is over. A file of another cluster or
-/// storage id is left alone. Thread-safe.
+/// storage id is left alone, as is one whose header names another allocation than its name. Thread-safe.
 class DataDirectory {
  public:
   /// Opens the directory; creates it, closed to other users, if it does not exist. FAILED_PRECONDITION if it
@@ -47,7 +47,8 @@ class DataDirectory {
 
   struct DamagedFile {
     AllocationId allocation;
-    std::string why;  // the file, and what is wrong with it
+    std::string why;        // the file, and what is wrong with it
+    bool misnamed = false;  // the number is in the file's name alone: its header has another
   };
   struct Contents {
     std::vector<AllocationId> whole;
@@ -67,7 +68,7 @@ class DataDirectory {
   /// before the memory is reused: otherwise two files would have the same addresses at the next start, and
   /// the ids do not tell which is newer, because an older load may take its memory later.
   bool Remove(AllocationId allocation);
-  /// Allocations with damaged files. The catalog must say when they are over.
+  /// Allocations with damaged files of their names. The catalog must say when they are over.
   std::vector<AllocationId> Damaged() const;
 
  private:
@@ -78,6 +79,7 @@ class DataDirectory {
   absl::Status ReadIdentity(uint64_t store, const std::string& cluster);
   absl::StatusOr<std::vector<FileToRead>> ListFiles(Contents& contents);
   absl::Status ReadHeader(FileToRead& file) const;
+  absl::Status CheckName(const FileToRead& file) const;
   absl::Status Adopt(std::vector<FileToRead>& files, MemoryPool& pool, Contents& contents);
   absl::StatusOr<uint64_t> Write(AllocationId allocation, MemoryPool& pool,
                                  const std::function<bool()>& cancelled);

@@ -352,6 +352,7 @@ proto::Member MemoryServerImpl::Self() const {
   self.set_storage(directory_->storage());
   for (const AllocationId allocation : contents_.whole) self.add_files(allocation.value());
   for (const DataDirectory::DamagedFile& file : contents_.damaged) {
+    if (file.misnamed) continue;  // the catalog may never have given out that number
     proto::LostAllocation& lost = *self.add_lost();
     lost.set_allocation(file.allocation.value());
     lost.set_why(file.why);
@@ -360,7 +361,8 @@ proto::Member MemoryServerImpl::Self() const {
 }
 
 // The lock on the directory says that the former member's process has ended. The catalog believes that after
-// half a lease of silence, because two copies of a directory have two locks.
+// half a lease of silence, because two copies of a directory have two locks. If it hears of the former member
+// again, it refuses this one for good.
 absl::Status MemoryServerImpl::Join(int64_t lease_us) {
   catalog::Membership::Hooks hooks;
   hooks.before_renew = [this](proto::RenewRequest& request) { BeforeRenew(request); };

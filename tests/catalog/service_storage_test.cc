@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "catalog/header.h"
 #include "catalog/missing_servers.h"
 #include "catalog/server_ids.h"
 #include "tests/catalog/service_fixture.h"
@@ -41,6 +42,28 @@ class ServiceStorageTest : public ServiceTest {
     proto::LeaveRequest request;
     request.set_id(id);
     return service_->Leave(request).status();
+  }
+  /// As a memory server does three times in a lease.
+  absl::Status RenewRegularly(uint32_t id) {
+    proto::RenewRequest request;
+    request.set_id(id);
+    proto::CatalogHeader header;
+    header.set_held_is_all(true);
+    SetHeader(request, header);
+    return service_->Renew(request).status();
+  }
+  /// Joins with the storage id as a process at that address on that directory.
+  absl::Status StartAt(const std::string& address, const std::string& directory, uint32_t storage,
+                       const std::string& host = "a") {
+    proto::JoinRequest request;
+    proto::Member& member = *request.mutable_member();
+    member.set_role(proto::ROLE_MEMORY);
+    member.set_host(host);
+    member.set_control_address(address);
+    member.set_fabric_address("127.0.0.1:8");
+    member.set_data_directory(directory);
+    member.set_storage(storage);
+    return service_->Join(request).status();
   }
   /// A table on the storage id.
   uint64_t Load(const std::string& name, uint32_t storage) {
@@ -113,6 +136,35 @@ TEST_F(ServiceStorageTest, AMemberThatIsHeardOfKeepsItsStorage) {
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_TRUE(absl::IsNotFound(Renew(first.id()).status()));
   EXPECT_EQ(FindServer(Cluster(), first.storage())->id(), second->id());
+}
+
+TEST_F(ServiceStorageTest, ACopyIsRefusedForGoodOnceTheOtherIsHeardOf) {
+  const proto::JoinReply first = *Start();
+  const auto refused_for_good = [&](const absl::Status& status) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr("two copies of a data directory"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("`/data`"));
+    return absl::IsFailedPrecondition(status);
+  };
+  // The first process may have ended, and its last renewal may still be on its way.
+  EXPECT_FALSE(refused_for_good(StartAt("127.0.0.1:1", "/copy", first.storage())));
+  ASSERT_TRUE(RenewRegularly(first.id()).ok());
+  EXPECT_TRUE(refused_for_good(StartAt("127.0.0.1:1", "/copy", first.storage()))) << "another place";
+  EXPECT_FALSE(refused_for_good(StartAt("127.0.0.1:2", "/copy", first.storage(), "b")))
+      << "on another host any path may be the same directory";
+  for (const bool alive : {false, true}) {
+    EXPECT_FALSE(refused_for_good(StartAt("127.0.0.1:2", "/copy", first.storage(), "b")));
+    ASSERT_TRUE(RenewRegularly(first.id()).ok());
+    ASSERT_TRUE(Renew(first.id()).ok()) << "a question, which may have been under way, too";
+    EXPECT_EQ(refused_for_good(StartAt("127.0.0.1:2", "/copy", first.storage(), "b")), alive);
+  }
+  EXPECT_FALSE(refused_for_good(StartAt("127.0.0.1:3", "/data", first.storage()))) << "each process anew";
+  // Data that was moved after the host's end, while the catalog has not heard of the former server.
+  Stop();
+  ServiceTest::Start();
+  clock_.AdvanceMs(kLeaseMs / 2);
+  EXPECT_FALSE(absl::IsFailedPrecondition(StartAt("127.0.0.1:4", "/moved", first.storage())));
+  clock_.AdvanceMs(kLeaseMs / 2);
+  EXPECT_TRUE(StartAt("127.0.0.1:4", "/moved", first.storage()).ok());
 }
 
 TEST_F(ServiceStorageTest, ATableWithoutItsFileIsNamedAndNoOther) {

@@ -206,7 +206,28 @@ TEST_F(AdoptionTest, ACopyOfADirectoryInUseIsRefused) {
   std::filesystem::copy(folder_.File("a"), folder_.File("b"));
   std::filesystem::permissions(folder_.File("b"), std::filesystem::perms::owner_all);
   const auto second = TryStart("b");
+  EXPECT_TRUE(absl::IsFailedPrecondition(second.status())) << "it is not tried again and again";
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("two copies of a data directory"));
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr(folder_.File("a")));
+}
+
+TEST_F(AdoptionTest, AFileUnderAHigherNumberIsMissedByItsTableAlone) {
+  auto first = Start("a");
+  const AllocationId renamed = Load(*first, "renamed");
+  Load(*first, "other");
+  first.reset();
+  const std::string file = File("a", renamed), elsewhere = File("a", AllocationId(1'000'000));
+  std::filesystem::rename(file, elsewhere);
+  auto second = Start("a");
+  ASSERT_NE(second, nullptr);
+  EXPECT_TRUE(MissingOf("other").empty());
+  ASSERT_EQ(MissingOf("renamed").size(), 1u);
+  EXPECT_THAT(MissingOf("renamed")[0].lost, HasSubstr(elsewhere));
+  EXPECT_THAT(MissingOf("renamed")[0].lost, HasSubstr("rename it to `allocation-"));
+  second.reset();
+  std::filesystem::rename(elsewhere, file);
+  second = Start("a");
+  EXPECT_TRUE(MissingOf("renamed").empty());
 }
 
 }  // namespace

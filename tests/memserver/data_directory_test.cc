@@ -363,6 +363,39 @@ TEST_F(DataDirectoryTest, AFileOfAnotherStorageIsLeftAlone) {
   EXPECT_TRUE(std::filesystem::exists(other_path + "/" + SealedFileName(AllocationId(17))));
 }
 
+TEST_F(DataDirectoryTest, AFileUnderAnotherNumberIsThatOfItsHeader) {
+  const std::vector<Extent> extents = Fill(17, 4'096), others = Fill(18, 4'096);
+  ASSERT_TRUE(Seal(17).ok());
+  ASSERT_TRUE(Seal(18).ok());
+  for (const uint64_t number : {uint64_t{5}, uint64_t{1'000'000}}) {
+    std::filesystem::rename(File(17), File(number));
+    const DataDirectory::Contents contents = Restart();
+    EXPECT_THAT(Numbers(contents.whole), ElementsAre(18));
+    ASSERT_EQ(contents.damaged.size(), 2u);
+    for (const DataDirectory::DamagedFile& file : contents.damaged) {
+      EXPECT_THAT(file.allocation.value(), testing::AnyOf(17, number));
+      EXPECT_EQ(file.misnamed, file.allocation.value() == number);
+      EXPECT_THAT(file.why, HasSubstr(File(number)));
+      EXPECT_THAT(file.why, HasSubstr("rename it to `allocation-17.sealed`"));
+    }
+    // The end of no allocation removes the only file of another.
+    EXPECT_THAT(Numbers(directory_->Damaged()), ElementsAre(17));
+    EXPECT_TRUE(directory_->Remove(AllocationId(number)));
+    EXPECT_TRUE(directory_->Remove(AllocationId(17)));
+    EXPECT_TRUE(std::filesystem::exists(File(number)));
+    std::filesystem::rename(File(number), File(17));
+    EXPECT_THAT(Numbers(Restart().whole), UnorderedElementsAre(17, 18));
+    EXPECT_TRUE(IsFilled(17, extents));
+  }
+  // A copy of a file in place of another: only the other one's table has lost something.
+  std::filesystem::copy(File(17), File(18), std::filesystem::copy_options::overwrite_existing);
+  const DataDirectory::Contents contents = Restart();
+  EXPECT_THAT(Numbers(contents.whole), ElementsAre(17));
+  ASSERT_EQ(contents.damaged.size(), 1u);
+  EXPECT_EQ(contents.damaged[0].allocation, AllocationId(18));
+  EXPECT_THAT(contents.damaged[0].why, HasSubstr("the file of allocation 17 under another name"));
+}
+
 TEST_F(DataDirectoryTest, ADirectoryOfAnotherClusterIsRefusedByName) {
   directory_.reset();
   const auto refused = Open(kStore + 1);
