@@ -64,8 +64,10 @@ FreshDirectory::~FreshDirectory() {
   if (!directory_.valid()) return;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(path_, ignored)) {
+    if (entry.path().filename() == mark_) continue;
     if (Makes(entry.path().filename())) std::filesystem::remove_all(entry.path(), ignored);
   }
+  if (!mark_.empty()) (void)unlinkat(directory_.get(), mark_.c_str(), 0);
   if (made_) rmdir(path_.c_str());
 }
 
@@ -78,6 +80,21 @@ bool FreshDirectory::Makes(const std::string& name) const {
 
 std::string FreshDirectory::PathOf(std::string_view name) const {
   return absl::StrCat(path_, "/", absl::string_view(name.data(), name.size()));
+}
+
+absl::Status FreshDirectory::Mark(const std::string& name) {
+  const std::string what = absl::StrCat("cannot write `", PathOf(name), "`");
+  const UniqueFd mark(
+      openat(directory_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!mark.valid() && errno == EEXIST) {
+    directory_.reset();
+    return absl::FailedPreconditionError(
+        absl::StrCat("another process writes into `", path_, "`; name another directory"));
+  }
+  if (!mark.valid()) return WriteError(what, errno);
+  mark_ = name;
+  if (fsync(mark.get()) != 0 || fsync(directory_.get()) != 0) return WriteError(what, errno);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<UniqueFd> FreshDirectory::MakeFolder(const std::string& name) {

@@ -29,6 +29,7 @@ class FreshDirectory {
   FreshDirectory(FreshDirectory&& other) noexcept
       : path_(std::move(other.path_)),
         names_(std::move(other.names_)),
+        mark_(std::move(other.mark_)),
         directory_(std::move(other.directory_)),
         made_(other.made_) {}
   FreshDirectory& operator=(FreshDirectory&&) = delete;
@@ -37,6 +38,10 @@ class FreshDirectory {
   const std::string& path() const { return path_; }
   int fd() const { return directory_.get(); }
   std::string PathOf(std::string_view name) const;
+  /// Makes an empty file that says that the directory is not whole: durable at once, and the last of what the
+  /// destructor removes. The caller renames it when the directory is whole. FAILED_PRECONDITION: another
+  /// process has marked the directory meanwhile, and all that is in it stays.
+  absl::Status Mark(const std::string& name);
   /// A folder in it, for files; mode 0700.
   absl::StatusOr<UniqueFd> MakeFolder(const std::string& name);
   /// RESOURCE_EXHAUSTED, with the figures, if its disk has less room than that.
@@ -51,6 +56,7 @@ class FreshDirectory {
 
   std::string path_;
   std::vector<std::string> names_;
+  std::string mark_;    // empty: none
   UniqueFd directory_;  // not valid: it stays
   bool made_ = false;
 };

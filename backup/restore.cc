@@ -43,6 +43,10 @@ std::string In(const std::string& directory, std::string_view name) {
   return absl::StrCat(directory, "/", absl::string_view(name.data(), name.size()));
 }
 
+std::string NameOf(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
 /// Messages about saved tables name their file themselves.
 absl::Status Wrong(const std::string& path, const absl::Status& why) {
   if (!absl::IsDataLoss(why) && !absl::IsNotFound(why)) return why;
@@ -175,7 +179,7 @@ std::vector<std::string> NamesIn(const Manifest& manifest, const std::string& da
   std::vector<std::string> paths = {StoreIn(data_directory), SavedRecordsIn(data_directory)};
   for (const auto& [storage, place] : PlacesOf(manifest))
     paths.push_back(MemoryDirectoryIn(data_directory, place));
-  for (std::string& path : paths) path = path.substr(path.rfind('/') + 1);
+  for (std::string& path : paths) path = NameOf(path);
   return paths;
 }
 
@@ -209,7 +213,6 @@ absl::Status MakeCluster(const RestoreOptions& options, SavedCluster& saved,
                                    .directories = {}};
   for (const auto& [storage, place] : PlacesOf(manifest))
     cluster.directories[storage] = MemoryDirectoryIn(data_directory, place);
-  // Its name shows that it is not all there yet.
   const std::string unfinished = UnfinishedStoreIn(data_directory);
   NAM_ASSIGN_OR_RETURN(const catalog::ClusterIdentity identity,
                        catalog::MakeRestoredStore(unfinished, cluster));
@@ -257,10 +260,13 @@ absl::StatusOr<Manifest> Restore(const RestoreOptions& options) {
         "the backup has schema %d, and this program knows %d; restore it with the program that made it (%s)",
         manifest.schema, catalog::kStoreSchemaVersion, manifest.program));
   }
+  NAM_RETURN_IF_ERROR(CheckNoUnfinishedRestore(options.data_directory));
   // An obstacle is reported before the long check of the files.
   NAM_ASSIGN_OR_RETURN(FreshDirectory data, FreshDirectory::Make(options.data_directory,
                                                                  NamesIn(manifest, options.data_directory)));
   NAM_RETURN_IF_ERROR(data.CheckRoom(manifest.bytes()));
+  // If this process is killed from here on, no cluster starts on what it leaves.
+  NAM_RETURN_IF_ERROR(data.Mark(NameOf(UnfinishedStoreIn(data.path()))));
   SavedCluster saved(options, std::move(manifest));
   NAM_RETURN_IF_ERROR(saved.Check());
   NAM_RETURN_IF_ERROR(MakeCluster(options, saved, data.path()));

@@ -18,12 +18,15 @@ struct RestoreOptions {
 
 /// Makes the data directory of a new cluster from a backup, and returns the backup's manifest:
 ///
-///     check every file ─▶ catalog.db.new: tables ─▶ memory-1 …: sealed files ─▶ records.saved ─▶ catalog.db
+///     catalog.db.new ─▶ check every file ─▶ its tables ─▶ memory-1 …: sealed files ─▶ records.saved ─▶
+///     catalog.db
 ///
-/// The new cluster is distinct from the old one: its store has a new id, which its files carry. It has a
-/// memory server for each one in the backup, with the same storage id, so that remote pointers of tables stay
-/// valid. This thread's Interruption ends the work. After an error nothing of it is left. DATA_LOSS names a
-/// damaged or missing file. RESOURCE_EXHAUSTED: the disk is full.
+/// catalog.db.new is made first and renamed last: no cluster starts on a directory that has it, whenever the
+/// restore is killed. The new cluster is distinct from the old one: its store has a new id, which its files
+/// carry. It has a memory server for each one in the backup, with the same storage id, so that remote
+/// pointers of tables stay valid. This thread's Interruption ends the work. After an error nothing of it is
+/// left. DATA_LOSS names a damaged or missing file. RESOURCE_EXHAUSTED: the disk is full.
+/// FAILED_PRECONDITION: another restore into the directory was interrupted, or is under way.
 absl::StatusOr<Manifest> Restore(const RestoreOptions& options);
 
 /// Reads the backup's manifest. FAILED_PRECONDITION: it is none, or was interrupted; DATA_LOSS: it is

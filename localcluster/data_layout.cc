@@ -76,13 +76,15 @@ absl::Status MakeDataDirectory(const std::string& path) {
         absl::StrCat("the data directory `", path,
                      "` must be a directory, no link, of yours, and closed to others: `chmod 700` it"));
   }
-  if (access(UnfinishedStoreIn(path).c_str(), F_OK) == 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("a restore into `", path,
-                     "` was interrupted, or is under way; remove the directory when it "
-                     "has ended, and restore again"));
-  }
-  return absl::OkStatus();
+  return CheckNoUnfinishedRestore(path);
+}
+
+absl::Status CheckNoUnfinishedRestore(const std::string& path) {
+  if (access(UnfinishedStoreIn(path).c_str(), F_OK) != 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("a restore into `", path,
+                   "` was interrupted, or is under way; remove the directory when it "
+                   "has ended, and restore again"));
 }
 
 std::string StoreIn(const std::string& data_directory) {

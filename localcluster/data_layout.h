@@ -26,6 +26,8 @@ absl::Status MakeParentsOf(const std::string& path);
 /// Creates it with mode 0700 if missing, its parents as well. FAILED_PRECONDITION if it cannot be trusted:
 /// not a directory, a link, another user's, open to others, or left by an interrupted restore.
 absl::Status MakeDataDirectory(const std::string& path);
+/// FAILED_PRECONDITION if a restore into the directory has begun and not ended.
+absl::Status CheckNoUnfinishedRestore(const std::string& path);
 
 std::string StoreIn(const std::string& data_directory);
 std::string UnfinishedStoreIn(const std::string& data_directory);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -436,6 +437,29 @@ TEST_F(RestoreTest, WhenItIsCancelledNothingIsLeft) {
                           .status();
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
   EXPECT_FALSE(std::filesystem::exists(data_));
+}
+
+/// What a restore leaves that is killed at each of its reports: a copy of the directory as it is then.
+TEST_F(RestoreTest, WheneverItIsKilledNoClusterStartsOnWhatItLeaves) {
+  std::map<std::string, int> reports;
+  const auto look = [&](std::string_view doing, uint64_t, uint64_t) {
+    const std::string left = folder_.File("left");
+    std::filesystem::remove_all(left);
+    std::filesystem::copy(data_, left, std::filesystem::copy_options::recursive);
+    ASSERT_EQ(chmod(left.c_str(), 0700), 0);
+    ++reports[std::string(doing)];
+    const absl::Status started = MakeDataDirectory(left);
+    EXPECT_TRUE(absl::IsFailedPrecondition(started)) << doing << ": " << started;
+    EXPECT_THAT(std::string(started.message()), HasSubstr("interrupted"));
+    const absl::Status again = backup::Restore({.directory = directory_, .data_directory = left}).status();
+    EXPECT_EQ(again, started) << "the next restore says the same";
+    EXPECT_TRUE(std::filesystem::exists(UnfinishedStoreIn(left))) << "and leaves it alone";
+  };
+  const auto restored = backup::Restore({.directory = directory_, .data_directory = data_, .progress = look});
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_GT(reports["checking"], 0);
+  EXPECT_GT(reports["restoring"], 0);
+  EXPECT_TRUE(MakeDataDirectory(data_).ok());
 }
 
 // Members of the former cluster are no members of the new one, nor are its data directories its own.
