@@ -6,14 +6,20 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
+#include "catalog/control_plane.h"
 #include "localcluster/state_directory.h"
 #include "terminal/exit_codes.h"
 
 namespace nam {
 namespace {
 
+constexpr int64_t kRestartPauseUs = 20'000;
+constexpr absl::string_view kSupervisedPayload = "nam/supervised";
 constexpr char kHint[] = "start one with `nam up`, or name another by --catalog and --secret-file";
 
 void PrintError(const absl::Status& status) {
@@ -54,21 +60,56 @@ absl::StatusOr<ClusterAddress> FindCluster(const ClusterOptions& options) {
   NAM_RETURN_IF_ERROR(state.status());
   NAM_ASSIGN_OR_RETURN(std::string secret, options.secret_file.empty() ? directory->ReadSecret()
                                                                        : ReadSecret(options.secret_file));
-  return ClusterAddress{state->catalog_address, std::move(secret), control_plane, state->events};
+  return ClusterAddress{.catalog = state->catalog_address,
+                        .secret = std::move(secret),
+                        .control_plane = control_plane,
+                        .events = state->events,
+                        .supervisor = state->supervisor.process,
+                        .supervisor_log = absl::StrCat(path, "/supervisor.log"),
+                        .restart_wait_us = options.restart_wait_us};
+}
+
+bool CatalogRestart::Expected(const absl::Status& status) const {
+  return absl::IsUnavailable(status) && catalog::Unanswered(status) && address_.supervisor.has_value() &&
+         IdentityOf(address_.supervisor->pid) == address_.supervisor;
+}
+
+bool CatalogRestart::Await(const absl::Status& status) const {
+  if (!Expected(status) || RealClock().Passed(deadline_) || Interruption::requested()) return false;
+  RealClock().SleepUntil(RealClock().After(kRestartPauseUs));
+  return true;
+}
+
+absl::Status CatalogRestart::Explain(const absl::Status& status) const {
+  if (!Expected(status)) return status;
+  absl::Status explained(
+      status.code(),
+      absl::StrCat(std::string(status.message()), " Its supervisor (pid ", address_.supervisor->pid,
+                   ") is, and starts it again: try again soon, or see ", address_.supervisor_log));
+  explained.SetPayload(kSupervisedPayload, absl::Cord());
+  return explained;
+}
+
+absl::StatusOr<std::unique_ptr<catalog::Attachment>> AttachTo(const ClusterAddress& address,
+                                                              catalog::AttachOptions options) {
+  options.catalog.address = address.catalog;
+  options.catalog.secret = address.secret;
+  options.catalog.control_plane = address.control_plane;
+  return OnceCatalogRuns(address, [&] { return catalog::Attachment::Attach(options); });
 }
 
 absl::StatusOr<std::unique_ptr<catalog::Attachment>> AttachToCluster(const ClusterOptions& options) {
   NAM_ASSIGN_OR_RETURN(const ClusterAddress address, FindCluster(options));
-  return catalog::Attachment::Attach({.catalog = address.client_options(),
-                                      .rdma = options.rdma,
-                                      .multicast_interface = options.multicast_interface,
-                                      .multicast_ttl = options.multicast_ttl});
+  return AttachTo(address, {.rdma = options.rdma,
+                            .multicast_interface = options.multicast_interface,
+                            .multicast_ttl = options.multicast_ttl});
 }
 
 int ReportNoConnection(const absl::Status& status) {
   PrintError(status);
   if (absl::IsInvalidArgument(status)) return kExitUsage;
-  if (absl::IsUnavailable(status) && status.message().find("nam up") == absl::string_view::npos) {
+  if (absl::IsUnavailable(status) && !status.GetPayload(kSupervisedPayload).has_value() &&
+      status.message().find("nam up") == absl::string_view::npos) {
     std::fprintf(stderr, "hint: %s\n", kHint);
   }
   return kExitCannotConnect;

@@ -1,13 +1,18 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "catalog/attachment.h"
 #include "catalog/certificates.h"
 #include "catalog/client.h"
+#include "localcluster/process.h"
 
 namespace nam {
 
@@ -21,13 +26,18 @@ struct ClusterOptions {
   std::string rdma;
   std::string multicast_interface;
   int multicast_ttl = 1;
+  int64_t restart_wait_us = 2'000'000;  // how long to wait for a local catalog that is started again
 };
 
 struct ClusterAddress {
   std::string catalog;
   std::string secret;
   catalog::ControlPlane* control_plane = nullptr;
-  std::vector<std::string> events = {};  // of a local cluster's supervisor
+  // Of a local cluster.
+  std::vector<std::string> events = {};            // the supervisor's
+  std::optional<ProcessIdentity> supervisor = {};  // starts the catalog again when it has ended
+  std::string supervisor_log = {};
+  int64_t restart_wait_us = 0;
 
   catalog::ClientOptions client_options() const {
     return {.address = catalog, .secret = secret, .control_plane = control_plane};
@@ -41,6 +51,36 @@ absl::StatusOr<catalog::ControlPlane*> OpenControlPlane(const catalog::TlsFiles&
 /// INVALID_ARGUMENT if the options contradict each other; UNAVAILABLE if there is no cluster, with a hint.
 absl::StatusOr<ClusterAddress> FindCluster(const ClusterOptions& options);
 
+/// Waits for a local cluster's catalog, which its supervisor starts again.
+class CatalogRestart {
+ public:
+  explicit CatalogRestart(const ClusterAddress& address)
+      : address_(address), deadline_(RealClock().After(address.restart_wait_us)) {}
+  /// True, a moment later, if the catalog was not reached, and may be there soon.
+  bool Await(const absl::Status& status) const;
+  /// The status, with what else is known of a catalog that was not reached.
+  absl::Status Explain(const absl::Status& status) const;
+
+ private:
+  bool Expected(const absl::Status& status) const;
+
+  const ClusterAddress& address_;
+  const Deadline deadline_;
+};
+
+/// The result of `connect`, a StatusOr; called again while CatalogRestart waits.
+template <typename Connect>
+auto OnceCatalogRuns(const ClusterAddress& address, const Connect& connect) {
+  const CatalogRestart restart(address);
+  auto result = connect();
+  while (restart.Await(result.status())) result = connect();
+  if (!result.ok()) result = restart.Explain(result.status());
+  return result;
+}
+
+/// Attaches to this cluster, and waits for its catalog as OnceCatalogRuns does.
+absl::StatusOr<std::unique_ptr<catalog::Attachment>> AttachTo(const ClusterAddress& address,
+                                                              catalog::AttachOptions options);
 absl::StatusOr<std::unique_ptr<catalog::Attachment>> AttachToCluster(const ClusterOptions& options);
 
 /// Reports on stderr why there is no connection; returns the exit code.
