@@ -67,6 +67,7 @@ struct Supervision {
   const StateDirectory& directory;
   const std::string fabric;
   const std::string data_directory;     // empty: none
+  std::string there_again = {};         // FormerRecords
   std::deque<std::string> events = {};  // the latest, for `nam status`
 
   absl::Status Save() const {
@@ -75,6 +76,7 @@ struct Supervision {
                        .data_directory = data_directory,
                        .supervisor = Describe("supervisor", getpid()),
                        .events = {events.begin(), events.end()}};
+    if (!there_again.empty()) state.events.insert(state.events.begin(), there_again);
     for (const Process* process : cluster.processes())
       state.servers.push_back(Describe(process->name(), process->pid()));
     return directory.SaveState(state);
@@ -118,6 +120,7 @@ void Tend(Supervision& supervision) {
   const std::vector<pid_t> before = PidsOf(supervision.cluster);
   const std::vector<std::string> events = supervision.cluster.Tend();
   if (events.empty() && PidsOf(supervision.cluster) == before) return;
+  if (supervision.cluster.lost_memory()) supervision.there_again.clear();
   for (const std::string& event : events) {
     LogWarning(event);
     supervision.events.push_back(event);
@@ -245,10 +248,12 @@ namespace {
 /// Restores the record tables of a former run.
 absl::Status BringBack(Supervision& supervision) {
   NAM_ASSIGN_OR_RETURN(const std::string secret, supervision.directory.ReadSecret());
-  NAM_ASSIGN_OR_RETURN(const std::vector<std::string> said,
+  NAM_ASSIGN_OR_RETURN(const FormerRecords said,
                        BringBackRecords({.address = supervision.cluster.catalog_address(), .secret = secret},
                                         supervision.data_directory));
-  for (const std::string& what : said) {
+  supervision.there_again = said.there_again;
+  if (!said.there_again.empty()) LogInfo(said.there_again);
+  for (const std::string& what : said.lost) {
     supervision.events.push_back(what);
     LogWarning(what);
   }
@@ -372,14 +377,11 @@ int RunStatus(const StatusOptions& options) {
   const auto address = FindCluster(options.cluster);
   if (!address.ok()) return ReportNoConnection(address.status());
   // Watches without being a member, and does not wait long for a stalled server.
-  catalog::ClientOptions catalog = address->client_options();
-  catalog.timeout_us = 1'000'000;
-  const auto attachment =
-      catalog::Attachment::Attach({.catalog = catalog,
-                                   .role = proto::ROLE_UNKNOWN,
-                                   .rdma = options.cluster.rdma,
-                                   .multicast_interface = options.cluster.multicast_interface,
-                                   .multicast_ttl = options.cluster.multicast_ttl});
+  const auto attachment = AttachTo(*address, {.catalog = {.timeout_us = 1'000'000},
+                                              .role = proto::ROLE_UNKNOWN,
+                                              .rdma = options.cluster.rdma,
+                                              .multicast_interface = options.cluster.multicast_interface,
+                                              .multicast_ttl = options.cluster.multicast_ttl});
   if (!attachment.ok()) return ReportNoConnection(attachment.status());
   auto cluster = (*attachment)->catalog().GetCluster();
   if (!cluster.ok()) return ReportNoConnection(cluster.status());

@@ -42,29 +42,30 @@ absl::StatusOr<std::vector<std::string>> GiveUpLost(catalog::Client& catalog) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> BringBackRecords(const catalog::ClientOptions& catalog,
-                                                          const std::string& data_directory) {
+absl::StatusOr<FormerRecords> BringBackRecords(const catalog::ClientOptions& catalog,
+                                               const std::string& data_directory) {
   NAM_ASSIGN_OR_RETURN(const auto attachment, catalog::Attachment::Attach({.catalog = catalog}));
   NAM_ASSIGN_OR_RETURN(std::vector<std::string> lost, GiveUpLost(attachment->catalog()));
-  std::vector<std::string> said;
+  FormerRecords said;
   const std::string path = SavedRecordsIn(data_directory);
   const std::unique_ptr<session::RecordAccess> engine = session::MakeRecordEngine(*attachment);
   const absl::StatusOr<session::SavedRecords> loaded = session::LoadRecords(*attachment, *engine, path);
   if (absl::IsDataLoss(loaded.status()) || absl::IsFailedPrecondition(loaded.status())) {
     const std::string kept = path + ".damaged";
     if (rename(path.c_str(), kept.c_str()) != 0) return loaded.status();
-    said.push_back(absl::StrCat(std::string(loaded.status().message()), "; it is kept as `", kept, "`."));
+    said.lost.push_back(
+        absl::StrCat(std::string(loaded.status().message()), "; it is kept as `", kept, "`."));
   } else if (!absl::IsNotFound(loaded.status())) {
     NAM_RETURN_IF_ERROR(loaded.status());
     NAM_RETURN_IF_ERROR(RemoveDurably(path, data_directory));
-    said.push_back(absl::StrFormat("Record tables that are there again, with %d rows: %s.", loaded->rows,
-                                   loaded->TableNames()));
+    said.there_again = absl::StrFormat("Record tables that are there again, with %d rows: %s.", loaded->rows,
+                                       loaded->TableNames());
     std::erase_if(lost, [&](const std::string& table) {
       return std::ranges::find(loaded->tables, table, &session::SavedTable::name) != loaded->tables.end();
     });
   }
   if (!lost.empty()) {
-    said.push_back(
+    said.lost.push_back(
         absl::StrCat("These record tables were in memory alone, and are lost with the cluster that ran "
                      "before: ",
                      absl::StrJoin(lost, ", "), "."));

@@ -69,7 +69,8 @@ void SayWhatIsLost(const proto::Member& server, const std::vector<proto::Table>&
 int RunBury(const BuryOptions& options) {
   const auto address = FindCluster(options.cluster);
   if (!address.ok()) return ReportNoConnection(address.status());
-  const auto client = catalog::Client::Connect(address->client_options());
+  const auto client =
+      OnceCatalogRuns(*address, [&] { return catalog::Client::Connect(address->client_options()); });
   if (!client.ok()) return ReportNoConnection(client.status());
   const auto cluster = (*client)->GetCluster();
   if (!cluster.ok()) return ReportNoConnection(cluster.status());

@@ -208,6 +208,7 @@ std::vector<std::string> LocalCluster::Tend() {
   for (ServerSlot* slot : slots()) {
     if (auto event = slot->Tend()) events.push_back(*std::move(event));
   }
+  for (const auto& server : memory_servers_) lost_memory_ |= server->down();
   return events;
 }
 

@@ -73,6 +73,8 @@ class LocalCluster {
   absl::StatusOr<std::vector<std::string>> RemoveComputeServers(int count);
   int running_compute_servers() const;
   int running_memory_servers() const;
+  /// True once Tend has found that a memory server had ended: what it held of record tables is lost.
+  bool lost_memory() const { return lost_memory_; }
   /// Stops compute servers, then memory servers, then the catalog, so that all can leave properly.
   absl::Status Stop();
 
@@ -102,6 +104,7 @@ class LocalCluster {
   int compute_threads_ = 1;
   uint64_t compute_memory_bytes_ = 0;
   int compute_servers_started_ = 0;  // names are not reused
+  bool lost_memory_ = false;
 };
 
 /// The id in a server's READY line.

@@ -60,10 +60,7 @@ class TableAsBinder {
     statement_.create.position = relation.position();
     statement_.create.if_not_exists = node_.Flag("if_not_exists");
     statement_.with_data = !into_.Flag("skipData");
-    if (relation.Text("relpersistence") != "p") {
-      return Refusal("tables that are TEMPORARY or UNLOGGED are not supported", relation.position(),
-                     "leave it out");
-    }
+    NAM_RETURN_IF_ERROR(CheckIsPermanent(relation, "table", relation.position()));
     NAM_ASSIGN_OR_RETURN(*table_.mutable_name(), NewRelationName(tables_, relation));
     using Storage = StorageOptions::Storage;
     const bool record = tables_.settings().default_storage == NameSettings::Storage::kRecord;

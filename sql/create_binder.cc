@@ -92,11 +92,7 @@ class TableBinder {
 
   absl::Status RefuseClauses() {
     const Node relation = node_.Field("relation");
-    const std::string persistence = relation.Text("relpersistence");
-    if (persistence != "p") {
-      return Refusal(persistence == "t" ? "TEMPORARY is not supported" : "UNLOGGED is not supported",
-                     text_.Find({}, text_.Start() + 1), "leave it out");
-    }
+    NAM_RETURN_IF_ERROR(CheckIsPermanent(relation, "table", text_.Find({}, text_.Start() + 1)));
     struct {
       const char *field, *word, *name;
     } constexpr kRefused[] = {

@@ -140,6 +140,17 @@ absl::StatusOr<std::string> NewRelationName(TableSource& tables, const Node& rel
                    "SET search_path to one that exists, or write its name before the table's");
 }
 
+absl::Status CheckIsPermanent(const Node& relation, const char* kind, int position) {
+  const std::string persistence = relation.Text("relpersistence");
+  if (persistence == "p") return absl::OkStatus();
+  if (persistence == "u") return Refusal("UNLOGGED is not supported", position, "leave it out");
+  return Refusal(
+      "TEMPORARY is not supported", position,
+      absl::StrCat("a ", kind,
+                   " without TEMPORARY stays until it is dropped, and all sessions see it; for one "
+                   "statement write WITH name AS (SELECT …)"));
+}
+
 absl::StatusOr<std::shared_ptr<const proto::Table>> LogicalContext::FindRelation(const Node& relation) {
   NAM_ASSIGN_OR_RETURN(const std::vector<std::string> names, CandidateNames(*search_path, relation));
   for (const std::string& name : names) {

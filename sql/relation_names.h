@@ -20,6 +20,9 @@ absl::StatusOr<std::vector<std::string>> CandidateNames(const std::vector<std::s
 /// that are not allowed.
 absl::StatusOr<std::string> NewRelationName(TableSource& tables, const Node& relation);
 
+/// 0A000 for a new relation of the kind (`table`, `view`) that is TEMPORARY or UNLOGGED.
+absl::Status CheckIsPermanent(const Node& relation, const char* kind, int position);
+
 /// A RangeVar's name as written.
 std::string WrittenName(const Node& relation);
 

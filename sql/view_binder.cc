@@ -51,9 +51,7 @@ class ViewBinder {
 
  private:
   absl::Status RefuseClauses() {
-    const std::string persistence = relation_.Text("relpersistence");
-    if (persistence != "p")
-      return Refusal("views that are TEMPORARY are not supported", relation_.position(), "leave it out");
+    NAM_RETURN_IF_ERROR(CheckIsPermanent(relation_, "view", relation_.position()));
     if (node_.Has("withCheckOption") && node_.Text("withCheckOption") != "NO_CHECK_OPTION")
       return Refusal("WITH CHECK OPTION is not supported", node_.text().Start(), "views are only read");
     if (node_.Has("options"))

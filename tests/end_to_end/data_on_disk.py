@@ -127,7 +127,13 @@ class Restart(Local):
         self.assertIn("Record tables that are there again, with 5000 rows: accounts.", said)
         self.assertEqual(self.tables(), expected)
         self.assertIn("23505", self.sql("INSERT INTO accounts (b) VALUES (1)", code=1).err)
+        self.assertIn("there again", self.nam("status").out)
         self.sql("INSERT INTO accounts (b) VALUES (5001)")
+        # The loss of a memory server is told, and what is no longer true is not.
+        victim = [pid for pid, line in self.scratch.processes().items() if line.startswith("nam memserver ")][0]
+        os.kill(victim, signal.SIGKILL)
+        status = wait_until(lambda: (lambda out: "is lost" in out and out)(self.nam("status").out), 30, "it is told")
+        self.assertNotIn("there again", status)
         self.kill_all()
         self.assertRegex(self.up(), r"record tables.*lost.*: accounts\.")
         self.assertEqual(self.tables(), {})
@@ -460,6 +466,19 @@ class Backup(Local):
         shutil.rmtree(self.backup)
         self.nam("backup", self.backup)
         self.assertIn("a cluster runs", self.nam("restore", self.backup, code=1).err)
+        # A restore that was killed: no cluster starts on what it leaves.
+        data = os.path.join(self.other, "data")
+        for turn in range(30):
+            shutil.rmtree(self.other, ignore_errors=True)
+            killed = self.scratch.start("restore", "--state-dir=" + self.other, self.backup)
+            wait_until(lambda: os.path.exists(os.path.join(data, "catalog.db.new")) or not killed.running(), 20,
+                       "it has begun", pause=0.0002)
+            killed.kill()
+            if not os.path.exists(os.path.join(data, "catalog.db")):
+                break
+        self.assertIn("interrupted", self.at_other(lambda: self.nam("up", code=1)).err)
+        self.assertIn("interrupted", self.restore(code=1).err)
+        shutil.rmtree(self.other)
         sealed = sorted(os.path.join(folder, name) for folder, _, names in os.walk(self.backup) for name in names
                         if name.endswith(".sealed"))
         with open(sealed[0], "r+b") as file:

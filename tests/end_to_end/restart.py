@@ -92,6 +92,9 @@ class Restart(Local):
             killed = self.pids("catalog")[0]
             os.kill(killed, signal.SIGKILL)
             started = time.monotonic()
+            # Whoever comes meanwhile waits, and is not told to start a cluster.
+            first = self.scratch.nam("sql", "--state-dir=" + self.state, "--format=csv", "-c", QUERY)
+            self.assertNotIn("nam up", first.err)
             wait_until(lambda: self.answer() == "n\n2556\n", 20, "the cluster answers again")
             self.within(20, started)
             self.assertNotEqual(self.pids("catalog"), [killed])

@@ -421,6 +421,22 @@ TEST(RecordBindTest, ChangesAreLookedAtInPostgresOrder) {
   });
 }
 
+// Without the word the relation would be another one: permanent, and everybody's.
+TEST(RecordBindTest, NobodyIsAdvisedToLeaveTemporaryOut) {
+  for (const char* const statement :
+       {"create temp table x (id int primary key)",
+        "create temporary table x (a int) with (storage = columnar)",
+        "create local temp table x as select 1 as a", "create temp view x as select 1 as a"}) {
+    const SqlError error = BindError(statement);
+    EXPECT_EQ(error.sqlstate, "0A000") << statement;
+    EXPECT_EQ(error.message, "TEMPORARY is not supported") << statement;
+    EXPECT_NE(error.hint.find("stays until it is dropped, and all sessions see it"), std::string::npos)
+        << statement << ": " << error.hint;
+    EXPECT_EQ(error.hint.find("leave it out"), std::string::npos) << statement;
+  }
+  EXPECT_EQ(BindError("create unlogged table x (id int primary key)").hint, "leave it out");
+}
+
 TEST(RecordBindTest, HintsOfLimits) {
   EXPECT_EQ(BindError("create index i on wide (v)").hint,
             "at most 1024 bytes; each character of a text takes 4");
