@@ -78,9 +78,9 @@ class ClusterAttachment final : public Attachment {
     const std::shared_ptr<Membership> membership = Now();
     return membership == nullptr ? absl::OkStatus() : membership->Confirm();
   }
-  bool MembershipOver() override {
+  absl::Status AskMembership() override {
     const std::shared_ptr<Membership> membership = Now();
-    return membership != nullptr && absl::IsNotFound(membership->Ask());
+    return membership == nullptr ? absl::OkStatus() : membership->Ask();
   }
   absl::Status Rejoin() override;
   Membership::Hooks HooksOfMembership() override;
@@ -223,7 +223,7 @@ absl::Status ClusterAttachment::JoinAs(const proto::Member& self) {
 }
 
 absl::Status ClusterAttachment::Rejoin() {
-  if (!MembershipOver()) return absl::OkStatus();
+  if (!absl::IsNotFound(AskMembership())) return absl::OkStatus();
   Clock& clock = fabric_->clock();
   const Deadline deadline = clock.After(timeout_us_);
   while (!BeginToJoin()) {  // another thread is joining
@@ -231,7 +231,7 @@ absl::Status ClusterAttachment::Rejoin() {
     clock.SleepUntil(clock.After(kJoinPauseUs));
   }
   // Another thread may have joined since the check above.
-  const absl::Status joined = MembershipOver() ? JoinAs(self_) : absl::OkStatus();
+  const absl::Status joined = absl::IsNotFound(AskMembership()) ? JoinAs(self_) : absl::OkStatus();
   const std::lock_guard lock(mutex_);
   joining_ = false;
   return joined;

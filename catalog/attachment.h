@@ -62,8 +62,8 @@ class Attachment : public fabric::RegionDirectory {
   virtual std::unique_ptr<Peer> OpenPeer(const std::string& name, const std::string& address) = 0;
   /// Membership::Confirm. Not needed before writes: writing connections end with the lease.
   virtual absl::Status ConfirmLease() = 0;
-  /// True if the catalog, asked now, says that the membership is over.
-  virtual bool MembershipOver() = 0;
+  /// Membership::Ask. Without a membership of its own: OK.
+  virtual absl::Status AskMembership() = 0;
   /// Joins again as another member if the membership is over; otherwise has no effect. The former member's
   /// connections, loads and groups are gone, and the caller must create them anew.
   virtual absl::Status Rejoin() = 0;

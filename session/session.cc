@@ -257,8 +257,14 @@ class SessionImpl final : public Session {
     const bool perhaps = attachment_.member() != member_ || MayComeOfLoss(error) ||
                          absl::IsNotFound(attachment_.ConfirmLease());
     if (!perhaps || (absl::IsCancelled(error) && cancel_)) return error;
-    if (attachment_.member() == member_ && attachment_.MembershipOver()) attachment_.Rejoin().IgnoreError();
-    if (attachment_.member() == member_) return error;
+    if (attachment_.member() == member_) {
+      const absl::Status membership = attachment_.AskMembership();
+      if (!absl::IsNotFound(membership)) {
+        const bool unknown = !membership.ok() && IsDamage(error) && !attachment_.ConfirmLease().ok();
+        return unknown ? SessionMayBeLost(error) : error;
+      }
+      attachment_.Rejoin().IgnoreError();
+    }
     BeginAnew().IgnoreError();  // the next statement reports what is missing
     lost_.reset();
     return SessionLost(error, in_transaction);

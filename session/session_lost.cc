@@ -28,6 +28,16 @@ absl::Status SessionLost(const absl::Status& error, bool in_transaction) {
        .sqlstate = state == sqlstate::kSerializationFailure ? state : sqlstate::kConnectionFailure});
 }
 
+absl::Status SessionMayBeLost(const absl::Status& error) {
+  LogWarning(absl::StrCat("a statement failed when the lease was over and the catalog did not answer: ",
+                          std::string(error.message())));
+  return ToStatus({.message =
+                       "the session may be lost: this client stalled for longer than its lease, and the "
+                       "catalog does not answer",
+                   .hint = "run the statement again",
+                   .sqlstate = sqlstate::kConnectionFailure});
+}
+
 absl::Status TransactionLost() {
   return ToStatus({.message = "the session was lost: this client stalled for longer than its lease; the "
                               "transaction that was open is over",
@@ -47,6 +57,10 @@ bool MayComeOfLoss(const absl::Status& error) {
   const std::string state = sql_error.has_value() ? sql_error->sqlstate : sqlstate::kConnectionError;
   const std::string state_class = state.substr(0, 2);
   return state_class == "08" || state_class == "57" || state_class == "58" || state_class == "XX";
+}
+
+bool IsDamage(const absl::Status& error) {
+  return absl::IsDataLoss(error) && !SqlErrorOf(error).has_value();
 }
 
 }  // namespace nam::session

@@ -9,6 +9,11 @@ namespace nam::session {
 /// 08006. The text of `error`, which names lost members and connections, goes to the log.
 absl::Status SessionLost(const absl::Status& error, bool in_transaction);
 
+/// The error of a statement that READ what is not its own, as `error` says, while the lease was over by the
+/// client's clock and the catalog could not tell: servers drop what a lost member has left, and give the
+/// memory to others. 08006; the text of `error` goes to the log.
+absl::Status SessionMayBeLost(const absl::Status& error);
+
 /// The error of the next statement if a transaction was open when the membership ended.
 absl::Status TransactionLost();
 
@@ -18,5 +23,8 @@ absl::Status SessionNotReopened(const absl::Status& joined);
 
 /// Whether the end of its membership may be the cause of a statement's error.
 bool MayComeOfLoss(const absl::Status& error);
+
+/// Whether a statement has this error because memory does not hold what it should.
+bool IsDamage(const absl::Status& error);
 
 }  // namespace nam::session

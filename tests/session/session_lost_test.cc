@@ -30,6 +30,17 @@ TEST(SessionLostTest, ACommitMayHaveHappened) {
   EXPECT_TRUE(error->hint.ends_with("check whether the changes are there")) << error->hint;
 }
 
+TEST(SessionLostTest, WithoutTheCatalogsAnswerItMayBeLost) {
+  const absl::Status damage = absl::DataLossError("a page of rows from another server is broken");
+  const auto error = SqlErrorOf(SessionMayBeLost(damage));
+  EXPECT_EQ(error->sqlstate, "08006");
+  EXPECT_TRUE(error->message.starts_with("the session may be lost")) << error->message;
+  EXPECT_EQ(error->hint, "run the statement again");
+  EXPECT_TRUE(IsDamage(damage));
+  EXPECT_FALSE(IsDamage(UserError(sqlstate::kDataCorrupted, "memory server 3 is gone", -1)));
+  EXPECT_FALSE(IsDamage(absl::InternalError("another error")));
+}
+
 TEST(SessionLostTest, ConnectionsAndInternalErrorsMayComeOfIt) {
   for (const char* const state : {"08006", "57P03", "58030", "XX000"})
     EXPECT_TRUE(MayComeOfLoss(UserError(state, "an error", -1))) << state;
