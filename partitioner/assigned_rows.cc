@@ -54,7 +54,8 @@ struct AssignedRows::Rows {
   bool null(size_t row) const { return column.null(At(row)); }
 };
 
-AssignedRows::AssignedRows(const proto::Table& table, const std::vector<GivenColumn>& given) : table_(table) {
+AssignedRows::AssignedRows(const proto::Table& table, const std::vector<GivenColumn>& given)
+    : table_(table), row_bytes_(table) {
   NAM_CHECK(given.size() == static_cast<size_t>(table.columns_size()), "something is given to each column");
   for (int c = 0; c < table.columns_size(); ++c) {
     const proto::Column& column = table.columns(c);
@@ -95,8 +96,9 @@ absl::Status AssignedRows::Add(std::span<const ValueColumn> columns, const uint3
     if (of_column < taken) failed = &target;
     taken = std::min(taken, of_column);
   }
-  batch.set_rows(batch.rows() + rows);
-  if (failed == nullptr) return absl::OkStatus();
+  const size_t before = batch.rows();
+  batch.set_rows(before + rows);
+  if (failed == nullptr) return row_bytes_.Check(batch, before, rows);
   if (failed->slot < 0) return failed->absent.status();
   const Rows from{columns[static_cast<size_t>(failed->slot)], positions, rows};
   const absl::Status error =
@@ -218,7 +220,7 @@ absl::Status AssignedRows::Add(const std::vector<Value>& row, ColumnBatch& batch
     }
   }
   batch.set_rows(batch.rows() + 1);
-  return absl::OkStatus();
+  return row_bytes_.Check(batch, batch.rows() - 1, 1);
 }
 
 }  // namespace nam::partitioner

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "partitioner/column_batch.h"
+#include "partitioner/row_bytes.h"
 #include "partitioner/table_schema.h"
 #include "proto/catalog.pb.h"
 #include "types/value_column.h"
@@ -23,8 +24,8 @@ struct GivenColumn {
 
 /// Converts rows of a query, whose values have the columns' kinds and scales, to rows of a columnar table.
 /// Values and errors are those of Assign (partitioner/assigned_value.h): the error is that of the first row
-/// that has one, in its first such column. Columns that need no conversion are copied. Immutable; any number
-/// of threads.
+/// that has one, in its first such column. Columns that need no conversion are copied. 54000 for a row that
+/// is too long (partitioner/row_bytes.h). Immutable; any number of threads.
 class AssignedRows {
  public:
   /// `given`: by column of the table, which outlives this.
@@ -60,6 +61,7 @@ class AssignedRows {
   size_t NumberOf(const Target& target) const { return static_cast<size_t>(&target - targets_.data()); }
 
   const proto::Table& table_;
+  const RowBytes row_bytes_;
   std::vector<Target> targets_;  // by column of the table
 };
 

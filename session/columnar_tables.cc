@@ -76,8 +76,9 @@ class ParallelCopy {
  public:
   ParallelCopy(const sql::CopyStatement& statement, csv::PortionReader& reader,
                partitioner::TableLoader& loader, fabric::Fabric& fabric, const std::atomic<bool>& cancelled,
-               const ColumnarTables::Report& report)
+               const ColumnarTables::Report& report, bool whole_rows)
       : statement_(statement),
+        whole_rows_(whole_rows),
         reader_(reader),
         loader_(loader),
         fabric_(fabric),
@@ -105,7 +106,7 @@ class ParallelCopy {
   void Work() {
     const Interruption interruption(&cancelled_);
     CopiedRows rows(statement_, reader_);
-    CopiedColumns columns(statement_, rows);
+    CopiedColumns columns(statement_, rows, whole_rows_);
     partitioner::ColumnBatch batch(static_cast<size_t>(statement_.insert.table.table->columns_size()));
     while (!cancelled_ && failed_portion_ == kNone) {
       const absl::StatusOr<bool> more = rows.NextPortion();
@@ -161,6 +162,7 @@ class ParallelCopy {
   }
 
   const sql::CopyStatement& statement_;
+  const bool whole_rows_;
   csv::PortionReader& reader_;
   partitioner::TableLoader& loader_;
   fabric::Fabric& fabric_;
@@ -341,7 +343,7 @@ absl::StatusOr<ResultSet> ColumnarTables::Copy(const sql::CopyStatement& stateme
 absl::StatusOr<uint64_t> ColumnarTables::LoadFiles(const sql::CopyStatement& statement,
                                                    const partitioner::LoadOptions& options,
                                                    const Report& report, ResultSet& result) {
-  NAM_ASSIGN_OR_RETURN(const Filled filled, Fill(statement, options, report, result));
+  NAM_ASSIGN_OR_RETURN(const Filled filled, Fill(statement, options, report, true, result));
   NAM_RETURN_IF_ERROR(Commit(*filled.loader, options));
   return filled.rows;
 }
@@ -356,7 +358,8 @@ absl::StatusOr<ColumnarTables::Loaded> ColumnarTables::LoadUncommitted(const sql
   auto described = std::make_shared<proto::Table>(*files.insert.table.table);
   described->set_name("read_csv");
   unnamed.insert.table.table = std::move(described);
-  NAM_ASSIGN_OR_RETURN(Filled filled, Fill(unnamed, options, report, result));
+  // Its query need not read all columns, nor all rows.
+  NAM_ASSIGN_OR_RETURN(Filled filled, Fill(unnamed, options, report, false, result));
   NAM_ASSIGN_OR_RETURN(proto::Table table, filled.loader->WriteOnly());
   table.set_name(files.insert.table.table->name());
   return Loaded{std::move(filled.loader), std::make_shared<const proto::Table>(std::move(table))};
@@ -364,12 +367,13 @@ absl::StatusOr<ColumnarTables::Loaded> ColumnarTables::LoadUncommitted(const sql
 
 absl::StatusOr<ColumnarTables::Filled> ColumnarTables::Fill(const sql::CopyStatement& statement,
                                                             const partitioner::LoadOptions& options,
-                                                            const Report& report, ResultSet& result) {
+                                                            const Report& report, bool whole_rows,
+                                                            ResultSet& result) {
   NAM_ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(statement));
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<partitioner::TableLoader> loader,
                        BeginLoad(*statement.insert.table.table, options));
   csv::PortionReader reader(std::move(files), statement.dialect);
-  ParallelCopy copy(statement, reader, *loader, attachment_.fabric(), cancelled_, report);
+  ParallelCopy copy(statement, reader, *loader, attachment_.fabric(), cancelled_, report, whole_rows);
   const Interruption interruption(&cancelled_);
   NAM_RETURN_IF_ERROR(copy.skipped().Open(statement));
   NAM_RETURN_IF_ERROR(copy.Run());

@@ -56,8 +56,9 @@ class ColumnarTables {
     std::unique_ptr<partitioner::TableLoader> loader;
     uint64_t rows = 0;
   };
+  /// `whole_rows`: refuses rows that no statement could read whole.
   absl::StatusOr<Filled> Fill(const sql::CopyStatement& statement, const partitioner::LoadOptions& options,
-                              const Report& report, ResultSet& result);
+                              const Report& report, bool whole_rows, ResultSet& result);
   absl::StatusOr<uint64_t> LoadFiles(const sql::CopyStatement& statement,
                                      const partitioner::LoadOptions& options, const Report& report,
                                      ResultSet& result);

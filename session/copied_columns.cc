@@ -100,8 +100,11 @@ bool ReadDouble(std::string_view text, int64_t& bits) {
 
 }  // namespace
 
-CopiedColumns::CopiedColumns(const sql::CopyStatement& statement, CopiedRows& rows)
-    : statement_(statement), rows_(rows) {
+CopiedColumns::CopiedColumns(const sql::CopyStatement& statement, CopiedRows& rows, bool whole)
+    : statement_(statement),
+      rows_(rows),
+      row_bytes_(whole ? std::make_optional<partitioner::RowBytes>(*statement.insert.table.table)
+                       : std::nullopt) {
   const proto::Table& table = *statement.insert.table.table;
   for (int i = 0; i < table.columns_size(); ++i) {
     const proto::Type& type = table.columns(i).type();
@@ -221,6 +224,12 @@ absl::Status CopiedColumns::Add(const std::vector<csv::Field>& fields, ColumnBat
     if (!added.ok()) {
       TakeBack(batch);
       return added;
+    }
+  }
+  if (row_bytes_.has_value()) {
+    if (const absl::Status fits = row_bytes_->Check(batch, batch.rows(), 1); !fits.ok()) {
+      TakeBack(batch);
+      return rows_.AtRow(fits);
     }
   }
   batch.set_rows(batch.rows() + 1);

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "partitioner/column_batch.h"
+#include "partitioner/row_bytes.h"
 #include "partitioner/table_schema.h"
 #include "session/copied_rows.h"
 
@@ -16,8 +18,8 @@ namespace nam::session {
 /// error. Belongs to one thread.
 class CopiedColumns {
  public:
-  /// Borrows both.
-  CopiedColumns(const sql::CopyStatement& statement, CopiedRows& rows);
+  /// Borrows both. With `whole`, rows that are too long for a query to have all of their columns are refused.
+  CopiedColumns(const sql::CopyStatement& statement, CopiedRows& rows, bool whole);
 
   /// Adds a row; the batch refers to its texts. An error tells the place, and leaves the batch unchanged.
   absl::Status Add(const std::vector<csv::Field>& fields, partitioner::ColumnBatch& batch);
@@ -41,6 +43,7 @@ class CopiedColumns {
 
   const sql::CopyStatement& statement_;
   CopiedRows& rows_;
+  const std::optional<partitioner::RowBytes> row_bytes_;
   std::vector<Column> columns_;  // the table's
 };
 

@@ -7,6 +7,7 @@
 #include "base/qualified_names.h"
 #include "base/status_macros.h"
 #include "partitioner/record_row.h"
+#include "partitioner/row_bytes.h"
 #include "plan/expression_tree.h"
 #include "sql/column_type.h"
 #include "sql/column_values.h"
@@ -28,7 +29,6 @@ using partitioner::RecordLayout;
 using plan::Expr;
 
 constexpr int kMostColumns = 1600;  // PostgreSQL's own bound
-constexpr uint32_t kMostRowBytes = 64 << 10;
 constexpr uint32_t kMostKeyBytes = 1024;
 
 /// A table's own columns, as relation 0.
@@ -446,13 +446,15 @@ class TableBinder {
 
   absl::Status LayOut() {
     const RecordLayout layout(table_);
-    if (layout.row_bytes() > kMostRowBytes || layout.key_bytes() > kMostKeyBytes) {
+    const uint64_t row_bytes = std::max<uint64_t>(layout.row_bytes(), partitioner::RowBytes(table_).most());
+    if (row_bytes > partitioner::kRowBytesMax || layout.key_bytes() > kMostKeyBytes) {
       const bool key = layout.key_bytes() > kMostKeyBytes;
-      return UserError(sqlstate::kLimitExceeded,
-                       absl::StrCat(key ? "the primary key" : "a row", " of ", Quote(table_.name()), " has ",
-                                    key ? layout.key_bytes() : layout.row_bytes(), " bytes"),
-                       statement_.position,
-                       absl::StrCat("at most ", key ? kMostKeyBytes : kMostRowBytes, kCharacterBytes));
+      return UserError(
+          sqlstate::kLimitExceeded,
+          absl::StrCat(key ? "the primary key" : "a row", " of ", Quote(table_.name()), " has ",
+                       key ? layout.key_bytes() : row_bytes, " bytes"),
+          statement_.position,
+          absl::StrCat("at most ", key ? kMostKeyBytes : partitioner::kRowBytesMax, kCharacterBytes));
     }
     table_.mutable_record()->set_row_bytes(layout.row_bytes());
     table_.mutable_record()->set_key_bytes(layout.key_bytes());

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "storage/row_bytes.h"
 
 /// A row of a record table with its versions, as it lies in a memory server. Pure functions on its words;
 /// txn/ decides what to READ and when. The paper's section 4.2, table 1; docs/design/transactions.md.
@@ -33,7 +34,6 @@ inline constexpr uint64_t kTimestampMask = (uint64_t{1} << 48) - 1;
 /// Clients are numbered from 1.
 inline constexpr uint32_t kClientMax = (1u << 15) - 1;
 inline constexpr uint32_t kVersionsMax = 16;
-inline constexpr uint32_t kRowBytesMax = 64u << 10;
 
 /// The first word of a block.
 class RecordHeader {

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "catalog/record_extents.h"
 #include "storage/record_block.h"
+#include "storage/row_bytes.h"
 #include "txn/index/hash_index.h"
 #include "txn/record_layout.h"
 #include "txn/rsi/client_log.h"

@@ -13,6 +13,7 @@
 #include "execution/column.h"
 #include "execution/row_field.h"
 #include "plan/schema.h"
+#include "storage/row_bytes.h"
 
 /// Rows at rest: join builds, groups, sorted runs, partitions, messages and results have this one layout. A
 /// page means the same in memory, in a message and in scratch memory: it holds no pointer. Little-endian.
@@ -52,6 +53,9 @@ class RowLayout {
  public:
   /// The least is a message that a network card sends at its full rate.
   static constexpr uint32_t kLeastPageBytes = 2 << 10, kSmallPageBytes = 16 << 10, kMostPageBytes = 64 << 10;
+  /// Any row of a table fits such a page, with a validity bit for each of so many columns.
+  static constexpr uint32_t kMostColumns = 1'600;
+  static_assert(kPageHeaderBytes + storage::kRowBytesMax + kMostColumns / 8 <= kMostPageBytes);
 
   /// Numbers take the bytes that their bounds need; dates and timestamps take those of their type, others
   /// without bounds 16. INVALID_ARGUMENT if a row without its texts takes more than a quarter of a page, or

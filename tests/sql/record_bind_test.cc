@@ -346,6 +346,8 @@ TEST(RecordBindTest, Errors) {
       {"create table ^x (id char(513) primary key) with (storage = record)", "54000", "2052 bytes"},
       {"create table ^x (id int primary key, a varchar(16383), b varchar(16383)) with (storage = record)",
        "54000", "a row of \"x\""},
+      {"create table ^x (id int primary key, a varchar(16250)) with (storage = record)", "54000",
+       "a row of \"x\" has 65024 bytes"},
       {"create table x (id int primary key) with (^storage = heap)", "22023", "storage \"heap\""},
       {"create table x (id int primary key) with (storage = record, ^versions = 17)", "22023", "1 to 16"},
       {"create table x (id int primary key) with (storage = record, ^versions = 0)", "22023", "1 to 16"},

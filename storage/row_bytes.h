@@ -1,0 +1,11 @@
+#pragma once
+
+#include <cstdint>
+
+namespace nam::storage {
+
+/// The most bytes of a row with its texts, of either kind of table. A query keeps rows whole, in one page
+/// (execution/rows/row_layout.h): a longer one could be stored, but no statement could read it again.
+inline constexpr uint32_t kRowBytesMax = 65'000;
+
+}  // namespace nam::storage
