@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,17 @@ namespace nam::csv {
 inline constexpr std::string_view kEndMarker = "\\.";
 
 enum class Compression { kNone, kGzip, kZstd };
+
+/// How values are written where the user says so.
+struct FieldFormats {
+  static constexpr char kNoThousands = '\0';
+
+  char decimal_separator = '.';
+  char thousands = kNoThousands;  // between each three digits before the decimals
+  std::string date, timestamp;    // csv/time_format.h; empty: csv/field_form.h tells
+
+  bool operator==(const FieldFormats&) const = default;
+};
 
 /// How a file writes rows: PostgreSQL's two formats of COPY.
 struct Dialect {
@@ -22,12 +34,17 @@ struct Dialect {
   char delimiter = ',';
   char quote = '"';                        // CSV; kNoQuote: no quotes
   char escape = '"';                       // CSV: precedes a quote within quotes
+  bool quotes_begin_fields = false;        // CSV: another quote is a text; PostgreSQL's stand anywhere
   std::string null_text;                   // a field with this text, without quotes, is NULL
   bool header = false;                     // the first row has names
   std::optional<Compression> compression;  // nullopt: by the file's name
+  // Files in queries alone have these.
+  uint64_t skipped_lines = 0;  // at the file's begin
+  char comment = kNoComment;   // begins lines that are no rows
+  FieldFormats formats;
 
   /// Not a byte of any text.
-  static constexpr char kNoQuote = '\0';
+  static constexpr char kNoQuote = '\0', kNoComment = '\0';
   bool has_quotes() const { return format == Format::kCsv && quote != kNoQuote; }
 
   bool operator==(const Dialect&) const = default;

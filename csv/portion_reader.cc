@@ -41,6 +41,7 @@ absl::StatusOr<bool> PortionReader::Next(Portion& portion) {
     if (!opened) return false;
     NAM_RETURN_IF_ERROR(Fill(portion_bytes_));
     if (rest_.starts_with(kByteOrderMark)) rest_.erase(0, kByteOrderMark.size());
+    NAM_RETURN_IF_ERROR(SkipLines());
   }
   NAM_RETURN_IF_ERROR(Cut(portion));
   failed_ = false;
@@ -61,7 +62,7 @@ absl::StatusOr<bool> PortionReader::OpenNext() {
   ended_ = false;
   rest_.clear();
   line_ = 1;
-  at_header_ = dialect_.header;
+  at_begin_ = true;
   return true;
 }
 
@@ -76,6 +77,21 @@ absl::Status PortionReader::Fill(size_t bytes) {
     NAM_RETURN_IF_ERROR(n.status());
     ended_ = *n == 0;
     bytes_read_ += *n;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PortionReader::SkipLines() {
+  for (uint64_t skipped = 0; skipped < dialect_.skipped_lines && !rest_.empty(); ++skipped) {
+    size_t end = rest_.find('\n');
+    while (end == std::string::npos && !ended_) {
+      rest_.clear();
+      NAM_RETURN_IF_ERROR(Fill(portion_bytes_));
+      end = rest_.find('\n');
+    }
+    rest_.erase(0, end == std::string::npos ? end : end + 1);
+    ++line_;
+    if (rest_.empty()) NAM_RETURN_IF_ERROR(Fill(portion_bytes_));
   }
   return absl::OkStatus();
 }
@@ -97,7 +113,9 @@ absl::Status PortionReader::Cut(Portion& portion) {
   portion.number = portions_++;
   portion.source = source_->name();
   portion.first_line = line_;
-  portion.header = std::exchange(at_header_, false);
+  portion.file = next_path_ - 1;
+  portion.first = std::exchange(at_begin_, false);
+  portion.header = portion.first && dialect_.header;
   portion.text.assign(rest_, 0, end);
   rest_.erase(0, end);
   line_ += static_cast<uint64_t>(std::count(portion.text.begin(), portion.text.end(), '\n'));

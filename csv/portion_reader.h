@@ -17,9 +17,11 @@ namespace nam::csv {
 struct Portion {
   uint64_t number = 0;      // in the order of the files and their rows
   std::string source;       // the file's name in messages
+  size_t file = 0;          // its place among the reader's
   uint64_t first_line = 1;  // the file's line where the portion begins
   std::string text;
-  bool header = false;  // its first row is the file's
+  bool first = false;   // of the file
+  bool header = false;  // its first row is the file's, and has names by the dialect
   bool last = true;     // of the file
 };
 
@@ -44,6 +46,7 @@ class PortionReader {
  private:
   absl::StatusOr<bool> OpenNext();
   absl::Status Fill(size_t bytes);
+  absl::Status SkipLines();
   absl::Status Cut(Portion& portion);
 
   const std::vector<std::string> paths_;
@@ -57,7 +60,7 @@ class PortionReader {
   size_t next_path_ = 0;
   bool ended_ = false;  // source_ is used up
   bool failed_ = false;
-  bool at_header_ = false;
+  bool at_begin_ = false;
   std::string rest_;  // bytes of source_ after the last portion
   uint64_t line_ = 1;
   uint64_t portions_ = 0;

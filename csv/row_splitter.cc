@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "base/status_macros.h"
+#include "csv/row_end.h"
 #include "types/sql_error.h"
 
 namespace nam::csv {
@@ -14,6 +15,26 @@ namespace {
 absl::Status UnquotedReturn() {
   return UserError(sqlstate::kBadCopyFormat, "unquoted carriage return found in data", -1,
                    "lines end in LF or CRLF; other carriage returns stand in quotes");
+}
+
+absl::Status UnterminatedField() {
+  return UserError(sqlstate::kBadCopyFormat, "unterminated CSV quoted field", -1, "a quote is never closed");
+}
+
+bool IsBlankBeforeQuote(char c) {
+  return c == ' ' || c == '\t';
+}
+
+/// The text of a quoted field.
+std::string WithoutEscapes(std::string_view inside, const Dialect& dialect) {
+  std::string text;
+  for (size_t at = 0; at < inside.size(); ++at) {
+    const bool escapes = inside[at] == dialect.escape && at + 1 < inside.size() &&
+                         (inside[at + 1] == dialect.quote || inside[at + 1] == dialect.escape);
+    if (escapes) ++at;
+    text += inside[at];
+  }
+  return text;
 }
 
 int HexDigit(char c) {
@@ -46,6 +67,10 @@ void RowSplitter::Begin(std::string_view portion, bool last) {
 
 absl::StatusOr<bool> RowSplitter::Next(std::vector<Field>& fields) {
   fields.clear();
+  while (AtComment()) {
+    at_ = std::min(portion_.find('\n', at_), portion_.size() - 1) + 1;
+    ++lines_;
+  }
   if (at_ == portion_.size()) return false;
   const size_t begin = at_;
   lines_before_ = lines_;
@@ -80,14 +105,21 @@ std::string_view RowSplitter::Keep(std::string text) {
 
 absl::Status RowSplitter::NextCsv(std::vector<Field>& fields) {
   const char delimiter = dialect_.delimiter;
-  constexpr int kNone = -1;  // not a byte
+  constexpr int kNone = 256;  // not a byte
   const int quote = dialect_.has_quotes() ? dialect_.quote : kNone;
+  const bool anywhere = !dialect_.quotes_begin_fields;
   while (true) {
     const size_t begin = at_;
-    while (at_ < portion_.size() && portion_[at_] != delimiter && portion_[at_] != '\n' &&
-           portion_[at_] != quote)
+    if (!anywhere) {
+      while (at_ < portion_.size() && portion_[at_] != delimiter && IsBlankBeforeQuote(portion_[at_])) ++at_;
+    }
+    const bool begun = !anywhere && at_ < portion_.size() && portion_[at_] == quote;
+    while (!begun && at_ < portion_.size() && portion_[at_] != delimiter && portion_[at_] != '\n' &&
+           (!anywhere || portion_[at_] != quote))
       ++at_;
-    if (at_ < portion_.size() && portion_[at_] == quote) {
+    if (begun) {
+      NAM_RETURN_IF_ERROR(FieldBegunByQuote(begin, fields));
+    } else if (anywhere && at_ < portion_.size() && portion_[at_] == quote) {
       NAM_RETURN_IF_ERROR(QuotedField(begin, fields));
     } else {
       std::string_view text = portion_.substr(begin, at_ - begin);
@@ -147,10 +179,44 @@ absl::Status RowSplitter::QuotedField(size_t begin, std::vector<Field>& fields) 
     text += whole;
     ++runs;
   }
-  if (open)
-    return UserError(sqlstate::kBadCopyFormat, "unterminated CSV quoted field", -1,
-                     "a quote is never closed");
+  if (open) return UnterminatedField();
   fields.push_back({at_once && runs == 1 ? whole : Keep(std::move(text)), false});
+  return absl::OkStatus();
+}
+
+bool RowSplitter::AtFieldEnd() const {
+  const std::string_view rest = portion_.substr(at_);
+  return rest.empty() || rest[0] == dialect_.delimiter || rest[0] == '\n' || rest == "\r" ||
+         rest.starts_with("\r\n");
+}
+
+absl::Status RowSplitter::FieldBegunByQuote(size_t begin, std::vector<Field>& fields) {
+  const size_t open = at_;
+  const size_t close = ClosingQuote(portion_, open + 1, dialect_);
+  if (close == std::string_view::npos) {
+    at_ = portion_.size();
+    return UnterminatedField();
+  }
+  const std::string_view inside = portion_.substr(open + 1, close - open - 1);
+  const bool plain = inside.find(dialect_.quote) == std::string_view::npos &&
+                     inside.find(dialect_.escape) == std::string_view::npos;
+  at_ = close + 1;
+  while (!AtFieldEnd() && IsBlankBeforeQuote(portion_[at_])) ++at_;
+  if (AtFieldEnd()) {
+    fields.push_back({plain ? inside : Keep(WithoutEscapes(inside, dialect_)), false});
+    if (portion_.substr(at_).starts_with('\r')) ++at_;
+    return absl::OkStatus();
+  }
+  // `"Weird Al" Yankovic`: the quotes are text, if it is the same text with them as without.
+  if (!plain || inside.find(dialect_.delimiter) != std::string_view::npos ||
+      inside.find_first_of("\r\n") != std::string_view::npos) {
+    return UserError(sqlstate::kBadCopyFormat, "text stands behind a field's closing quote", -1,
+                     "a quote within quotes is written twice; or say quote => '' if quotes are text");
+  }
+  while (!AtFieldEnd() && portion_[at_] != '\r') ++at_;
+  if (!AtFieldEnd()) return UnquotedReturn();
+  fields.push_back({portion_.substr(begin, at_ - begin), false});
+  if (portion_.substr(at_).starts_with('\r')) ++at_;
   return absl::OkStatus();
 }
 

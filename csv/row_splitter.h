@@ -41,9 +41,19 @@ class RowSplitter {
   absl::Status NextCsv(std::vector<Field>& fields);
   /// A field with a quote at `at_`, anywhere in it. `begin`: where the field begins.
   absl::Status QuotedField(size_t begin, std::vector<Field>& fields);
+  /// A field that begins with the quote at `at_`, where no other quote counts. `begin`: with blanks before
+  /// it.
+  absl::Status FieldBegunByQuote(size_t begin, std::vector<Field>& fields);
+  bool AtFieldEnd() const;
   absl::Status NextText(std::vector<Field>& fields);
   std::string_view Unescaped(std::string_view field);
   std::string_view Keep(std::string text);
+
+  /// Whether the line at `at_` is no row.
+  bool AtComment() const {
+    return dialect_.comment != Dialect::kNoComment && at_ < portion_.size() &&
+           portion_[at_] == dialect_.comment;
+  }
 
   /// Of the end-of-copy marker that begins at `at_`, with its line end; 0: it is none.
   size_t MarkerBytes() const;

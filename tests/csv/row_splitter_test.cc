@@ -56,6 +56,42 @@ TEST(RowSplitterTest, Quotes) {
   EXPECT_EQ(Csv("\"a\r\nb\"\r\n"), (Rows{{"a\r\nb"}}));
 }
 
+/// As files in queries have them.
+Dialect QuotesBeginFields(char delimiter = ',', char escape = '"') {
+  return {.delimiter = delimiter, .escape = escape, .quotes_begin_fields = true};
+}
+
+TEST(RowSplitterTest, OnlyAQuoteAtAFieldsBeginQuotes) {
+  const Dialect dialect = QuotesBeginFields();
+  EXPECT_EQ(Csv("1,5 ft 11\"\n2,\"a,b\"\n3,6 ft 0\"\n", dialect),
+            (Rows{{"1", "5 ft 11\""}, {"2", "a,b"}, {"3", "6 ft 0\""}}));
+  EXPECT_EQ(Csv("x \"y\" z,O\"Neil\r\n", dialect), (Rows{{"x \"y\" z", "O\"Neil"}}));
+  EXPECT_EQ(Csv("\"a\nb\",\"say \"\"hi\"\"\",\"\",\n", dialect),
+            (Rows{{"a\nb", "say \"hi\"", "", "<null>"}}));
+  EXPECT_EQ(Csv("1, \"x,y\" \n \"z\"\t,\"w\" \r\n", dialect), (Rows{{"1", "x,y"}, {"z", "w"}}))
+      << "blanks around quotes are no text";
+  EXPECT_EQ(Csv(" a , b \n", dialect), (Rows{{" a ", " b "}})) << "others are";
+  EXPECT_EQ(Csv("\"a\\\"b\",c\n", QuotesBeginFields(',', '\\')), (Rows{{"a\"b", "c"}}));
+  EXPECT_EQ(Csv("\ta\t\"b\tc\"\n", QuotesBeginFields('\t')), (Rows{{"<null>", "a", "b\tc"}}));
+}
+
+TEST(RowSplitterTest, TextBehindAClosingQuoteIsNeverGuessedAt) {
+  const Dialect dialect = QuotesBeginFields();
+  EXPECT_EQ(Csv("\"Weird Al\" Yankovic,1959\n", dialect), (Rows{{"\"Weird Al\" Yankovic", "1959"}}));
+  EXPECT_EQ(Csv("a,\"x\"y\r\nb,z\n", dialect), (Rows{{"a", "\"x\"y"}, {"b", "z"}}));
+  for (const char* const unclear : {"\"a,b\" c\n", "\"a\nb\" c\n", "\"a\"\"b\" c\n"})
+    EXPECT_FALSE(Split(unclear, dialect).ok()) << unclear;
+  EXPECT_FALSE(Split("1,\"abc\n2,x\n", dialect).ok()) << "a quote is open";
+}
+
+TEST(RowSplitterTest, CommentsAreNoRows) {
+  Dialect dialect = QuotesBeginFields();
+  dialect.comment = '#';
+  EXPECT_EQ(Csv("#a,\"b\n1,x\n# \"\n\"#\",#2\n#", dialect), (Rows{{"1", "x"}, {"#", "#2"}}));
+  EXPECT_EQ(EndOfLastRow("#a,\"b\n1,x\n2,\"y\n", dialect), 10u);
+  EXPECT_EQ(EndOfLastRow("1,x\n#\"y", dialect), 4u);
+}
+
 TEST(RowSplitterTest, OtherCharacters) {
   Dialect dialect{.delimiter = '|', .quote = '\'', .escape = '\\', .null_text = "NA"};
   EXPECT_EQ(Csv("a|'it\\'s|\\\\ \\n'|NA|'NA'\n", dialect), (Rows{{"a", "it's|\\ \\n", "<null>", "NA"}}));
@@ -176,6 +212,7 @@ TEST(RowSplitterTest, WhatIsWrittenIsRead) {
     Dialect dialect;
     if (seed % 3 == 1) dialect.escape = '\\';
     if (seed % 5 == 1) dialect.delimiter = '|';
+    dialect.quotes_begin_fields = seed % 2 == 0;
     const Rows rows = random.Make();
     const std::string text = random.Write(rows, dialect);
     ASSERT_EQ(Csv(text, dialect), rows) << text;
@@ -189,6 +226,7 @@ TEST(RowEndTest, PortionsEndWithRows) {
     RandomRows random(seed);
     Dialect dialect;
     if (seed % 3 == 1) dialect.escape = '\\';
+    dialect.quotes_begin_fields = seed % 2 == 0;
     const Rows rows = random.Make();
     const std::string text = random.Write(rows, dialect);
     Rows portions;
@@ -201,6 +239,16 @@ TEST(RowEndTest, PortionsEndWithRows) {
     }
     ASSERT_EQ(portions, rows) << text;
   }
+}
+
+TEST(RowEndTest, AQuoteWithinAFieldHoldsNoRowsTogether) {
+  const Dialect dialect = QuotesBeginFields();
+  EXPECT_EQ(EndOfLastRow("1,5\"\n2,", dialect), 5u);
+  EXPECT_EQ(EndOfLastRow("1,5\"\n2,\"a\nb", dialect), 5u);
+  EXPECT_EQ(EndOfLastRow("1, \"a\nb\" \nc", dialect), 10u);
+  EXPECT_EQ(EndOfLastRow("\"a\nb", dialect), 0u);
+  EXPECT_EQ(EndOfLastRow("\"a\n\"\"b\n\"", dialect), 0u);
+  EXPECT_EQ(EndOfLastRow("\"a\" \"b\nc\n", dialect), 9u);
 }
 
 TEST(RowEndTest, BackslashesBeforeLineEnds) {

@@ -10,7 +10,7 @@
 namespace nam::fuzz {
 namespace {
 
-constexpr int kDialects = 4;
+constexpr int kDialects = 7;
 
 csv::Dialect DialectOf(uint8_t number) {
   csv::Dialect dialect = csv::Dialect::Csv();
@@ -19,6 +19,13 @@ csv::Dialect DialectOf(uint8_t number) {
   if (number % kDialects == 3) {
     dialect.delimiter = '|';
     dialect.quote = dialect.escape = '\'';
+  }
+  // Those of files in queries.
+  if (number % kDialects >= 4) dialect.quotes_begin_fields = true;
+  if (number % kDialects == 5) dialect.escape = '\\';
+  if (number % kDialects == 6) {
+    dialect.delimiter = '\t';
+    dialect.comment = '#';
   }
   return dialect;
 }
@@ -44,8 +51,10 @@ bool Split(std::string_view text, bool last, const csv::Dialect& dialect, std::s
 }  // namespace
 
 std::vector<std::string> Seeds() {
-  const std::string rows[] = {"a,b\n\"c,\nd\",e\n", "1\tx\\ty\n\\N\t\\\n2\n\\.\n", "\"a\\\"b\",c\n",
-                              "'it''s'|\r\n2|3|\r\n"};
+  const std::string rows[] = {
+      "a,b\n\"c,\nd\",e\n",   "1\tx\\ty\n\\N\t\\\n2\n\\.\n",          "\"a\\\"b\",c\n",
+      "'it''s'|\r\n2|3|\r\n", "5 ft 11\", \"c,\nd\" \n\"x\"y,\"\"\n", "\"a\\\"b\", c\"\n",
+      " \"a\tb\"\t\"c\n"};
   std::vector<std::string> seeds;
   for (uint8_t dialect = 0; dialect < kDialects; ++dialect) {
     std::string seed;
