@@ -151,7 +151,8 @@ absl::Status LayOutColumnar(const StorageOptions& options, int position, proto::
   if (!options.sort_by.empty() && ColumnNamed(table, options.sort_by) == nullptr)
     return NoColumnOfOption(options.sort_by, "sort_by", options.sort_position);
   table.set_sort_column(options.sort_by);
-  table.set_block_bytes(options.block_bytes);
+  table.set_block_bytes(options.block_bytes > 0 ? options.block_bytes
+                                                : DefaultBlockBytes(table.columns_size()));
   return absl::OkStatus();
 }
 

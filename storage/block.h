@@ -108,7 +108,6 @@ struct Block;  // the bytes behind RemotePtr<Block>
 
 inline constexpr uint32_t kMinBlockBytes = 1024;
 inline constexpr uint32_t kMaxBlockBytes = 1u << 20;
-inline constexpr uint32_t kMaxColumns = 1024;
 
 /// The offsets within the blocks of one chain. A value.
 class BlockLayout {
