@@ -100,11 +100,11 @@ std::vector<std::string> CatalogTables::Names() {
   return names;
 }
 
-absl::StatusOr<std::vector<csv::SniffedColumn>> CatalogTables::Sniff(const std::string& pattern,
-                                                                     const csv::SniffOptions& options,
-                                                                     csv::Dialect& dialect) {
+absl::StatusOr<csv::SniffedFiles> CatalogTables::Sniff(const std::string& pattern,
+                                                       const csv::SniffOptions& options,
+                                                       csv::Dialect& dialect) {
   NAM_ASSIGN_OR_RETURN(const std::vector<std::string> files, csv::FilesOf(pattern));
-  return csv::Sniff(files[0], options, dialect);
+  return csv::Sniff(files, options, dialect);
 }
 
 }  // namespace nam::session

@@ -60,10 +60,9 @@ class CatalogTables final : public sql::TableSource {
   /// 40001 if a kept table has been dropped or renamed, or emptied and replaced.
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override;
   std::vector<std::string> Names() override;
-  /// Uses the first of the files.
-  absl::StatusOr<std::vector<csv::SniffedColumn>> Sniff(const std::string& pattern,
-                                                        const csv::SniffOptions& options,
-                                                        csv::Dialect& dialect) override;
+  /// Of all files that the pattern names.
+  absl::StatusOr<csv::SniffedFiles> Sniff(const std::string& pattern, const csv::SniffOptions& options,
+                                          csv::Dialect& dialect) override;
   absl::StatusOr<std::shared_ptr<const proto::Table>> Load(const sql::CopyStatement& files) override {
     return load_(files);
   }

@@ -351,7 +351,8 @@ absl::StatusOr<uint64_t> ColumnarTables::LoadFiles(const sql::CopyStatement& sta
 absl::StatusOr<ColumnarTables::Loaded> ColumnarTables::LoadUncommitted(const sql::CopyStatement& files,
                                                                        const Report& report) {
   // Nothing is committed, so no table of this name is replaced.
-  const partitioner::LoadOptions options{.replace = true, .threads = kThreads};
+  const partitioner::LoadOptions options{
+      .block_bytes = files.insert.table.table->block_bytes(), .replace = true, .threads = kThreads};
   ResultSet result;
   // For the catalog a dotted name would be in a schema.
   sql::CopyStatement unnamed = files;

@@ -2,12 +2,15 @@
 
 #include <charconv>
 #include <limits>
+#include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "partitioner/assigned_value.h"
 #include "types/date.h"
 #include "types/real.h"
+#include "types/sql_error.h"
 #include "types/wire.h"
 
 namespace nam::session {
@@ -115,6 +118,10 @@ CopiedColumns::CopiedColumns(const sql::CopyStatement& statement, CopiedRows& ro
     for (size_t f = 0; f < statement.insert.columns.size(); ++f) {
       if (statement.insert.columns[f] == i) column.field = f;
     }
+    if (column.field < statement.forms.size() && statement.forms[column.field] != csv::FieldForm::kText)
+      column.read = statement.forms[column.field];
+    column.formatted =
+        column.read != csv::FieldForm::kNone && statement.dialect.formats != csv::FieldFormats();
     switch (ColumnTypeOf(type).kind) {
       case TypeKind::kInteger:
         column.fast = Fast::kInteger;
@@ -183,12 +190,33 @@ bool CopiedColumns::ReadFast(const Column& column, std::string_view text, int64_
   return false;
 }
 
-absl::Status CopiedColumns::AddField(size_t c, const csv::Field& field, ColumnBatch& batch) {
+absl::Status CopiedColumns::ReadForm(const Column& column, csv::Field& field) {
+  const std::optional<std::string_view> text =
+      csv::Canonical(field.text, column.read, statement_.dialect.formats, canonical_);
+  if (text.has_value()) {
+    field = {.text = *text, .null = text->empty()};
+    return absl::OkStatus();
+  }
+  // PostgreSQL's own input may read it, but as another value than is meant.
+  NAM_RETURN_IF_ERROR(rows_.ValueOf(column.field, field).status());
+  return UserError(
+      sqlstate::kBadText,
+      absl::StrCat(Quote(field.text), " is not written as the first rows are: ", csv::Described(column.read)),
+      -1);
+}
+
+absl::Status CopiedColumns::AddField(size_t c, csv::Field field, ColumnBatch& batch) {
   const Column& column = columns_[c];
   ColumnBatch::Column& out = batch.column(c);
   int64_t fast = 0;
+  bool is_fast = !field.null && !column.formatted && ReadFast(column, field.text, fast);
+  if (column.read != csv::FieldForm::kNone && !field.null && (!is_fast || csv::HasLeadingZero(field.text))) {
+    if (const absl::Status status = ReadForm(column, field); !status.ok())
+      return rows_.AtField(column.field, status);
+    is_fast = !field.null && ReadFast(column, field.text, fast);
+  }
   std::string_view text = field.text;
-  if (!field.null && ReadFast(column, field.text, fast)) {
+  if (is_fast) {
     out.Push(column.form, fast, text);
   } else {
     const absl::StatusOr<Value> value = rows_.ValueOf(column.field, field);

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "csv/field_form.h"
 #include "partitioner/column_batch.h"
 #include "partitioner/row_bytes.h"
 #include "partitioner/table_schema.h"
@@ -30,6 +32,8 @@ class CopiedColumns {
     size_t field = 0;  // in the statement; kNoField: its values are `absent`
     Value absent;      // the column's default
     Fast fast = Fast::kNone;
+    csv::FieldForm read = csv::FieldForm::kNone;  // of a queried file's fields; kNone: as they are
+    bool formatted = false;                       // not all are as PostgreSQL writes them
     partitioner::Form form = partitioner::Form::kNumber;
     int64_t least = 0, most = 0;  // numbers
     int scale = 0;                // decimals
@@ -37,14 +41,17 @@ class CopiedColumns {
   };
   static constexpr size_t kNoField = SIZE_MAX;
 
+  /// Reads a field of a queried file in its column's form. 22P02 if it has another form.
+  absl::Status ReadForm(const Column& column, csv::Field& field);
   static bool ReadFast(const Column& column, std::string_view text, int64_t& number);
-  absl::Status AddField(size_t c, const csv::Field& field, partitioner::ColumnBatch& batch);
+  absl::Status AddField(size_t c, csv::Field field, partitioner::ColumnBatch& batch);
   void TakeBack(partitioner::ColumnBatch& batch) const;
 
   const sql::CopyStatement& statement_;
   CopiedRows& rows_;
   const std::optional<partitioner::RowBytes> row_bytes_;
   std::vector<Column> columns_;  // the table's
+  std::string canonical_;        // of ReadForm
 };
 
 }  // namespace nam::session

@@ -27,6 +27,11 @@ absl::Status Prefixed(const std::string& place, const absl::Status& error) {
 
 absl::StatusOr<std::vector<std::string>> FilesOf(const sql::CopyStatement& statement) {
   if (statement.path.empty()) return std::vector<std::string>();
+  if (!statement.files.empty()) {
+    std::vector<std::string> paths;
+    for (const csv::SniffedFile& file : statement.files) paths.push_back(file.path);
+    return paths;
+  }
   return csv::FilesOf(statement.path);
 }
 
@@ -36,8 +41,29 @@ const proto::Column& CopiedRows::ColumnOf(size_t field) const {
 
 absl::StatusOr<bool> CopiedRows::NextPortion() {
   NAM_ASSIGN_OR_RETURN(const bool more, reader_.Next(portion_));
-  if (more) splitter_.Begin(portion_.text, portion_.last);
-  return more;
+  if (!more) return false;
+  splitter_.Begin(portion_.text, portion_.last);
+  if (file() == nullptr) return true;
+  portion_.header = portion_.first && file()->header;
+  arranged_ = file()->columns.size() == statement_.insert.columns.size();
+  for (size_t i = 0; i < file()->columns.size(); ++i)
+    arranged_ = arranged_ && file()->columns[i] == static_cast<int>(i);
+  return true;
+}
+
+bool CopiedRows::IsSkippedBlank() const {
+  if (!splitter_.line().empty()) return false;
+  // For PostgreSQL the first line is the header, whatever it has.
+  return width() != 1 || (file() != nullptr && portion_.header);
+}
+
+void CopiedRows::Arrange(std::vector<csv::Field>& fields) {
+  if (arranged_) return;
+  row_fields_.assign(statement_.insert.columns.size(), {.text = {}, .null = true});
+  for (size_t i = 0; i < fields.size(); ++i) row_fields_[static_cast<size_t>(file()->columns[i])] = fields[i];
+  if (statement_.file_name_column >= 0)
+    row_fields_[static_cast<size_t>(statement_.file_name_column)] = {.text = file()->path, .null = false};
+  fields.swap(row_fields_);
 }
 
 absl::StatusOr<bool> CopiedRows::Next(std::vector<csv::Field>& fields) {
@@ -46,13 +72,15 @@ absl::StatusOr<bool> CopiedRows::Next(std::vector<csv::Field>& fields) {
     of_one_row_ = false;
     if (!more.ok()) return AtRow(more.status());
     if (!*more) return false;
+    if (file() != nullptr && IsSkippedBlank()) continue;
     if (std::exchange(portion_.header, false)) {
       NAM_RETURN_IF_ERROR(CheckHeader(fields));
       continue;
     }
-    if (splitter_.line().empty() && statement_.insert.columns.size() > 1) continue;
+    if (IsSkippedBlank()) continue;
     of_one_row_ = true;
     NAM_RETURN_IF_ERROR(CheckWidth(fields));
+    Arrange(fields);
     return true;
   }
 }
@@ -77,18 +105,21 @@ absl::Status CopiedRows::CheckHeader(const std::vector<csv::Field>& fields) cons
 }
 
 absl::Status CopiedRows::CheckWidth(std::vector<csv::Field>& fields) const {
-  const size_t columns = statement_.insert.columns.size();
+  const size_t columns = width();
   // dbgen ends its lines with a delimiter.
   if (fields.size() == columns + 1 && statement_.dialect.delimiter == '|' && fields.back().text.empty() &&
       splitter_.line().ends_with('|'))
     fields.pop_back();
   if (fields.size() == columns) return absl::OkStatus();
   const bool fewer = fields.size() < columns;
-  return AtRow(UserError(sqlstate::kBadCopyFormat,
-                         fewer
-                             ? absl::StrCat("missing data for column ", Quote(ColumnOf(fields.size()).name()))
-                             : "extra data after last expected column",
-                         -1, absl::StrCat("the row has ", fields.size(), " fields instead of ", columns)));
+  const auto column_of = [&](size_t field) -> const proto::Column& {
+    return ColumnOf(file() == nullptr ? field : static_cast<size_t>(file()->columns[field]));
+  };
+  return AtRow(
+      UserError(sqlstate::kBadCopyFormat,
+                fewer ? absl::StrCat("missing data for column ", Quote(column_of(fields.size()).name()))
+                      : "extra data after last expected column",
+                -1, absl::StrCat("the row has ", fields.size(), " fields instead of ", columns)));
 }
 
 absl::StatusOr<Value> CopiedRows::ValueOf(size_t field, const csv::Field& text) {
@@ -116,9 +147,9 @@ absl::Status CopiedRows::AtField(size_t field, const absl::Status& error) const 
       Prefixed(absl::StrCat(portion_.source, ":", portion_.first_line + splitter_.lines_before(), ": column ",
                             ColumnOf(field).name()),
                error);
-  if (!statement_.told_types) return placed;
+  if (statement_.forms.empty()) return placed;
   SqlError out = *SqlErrorOf(placed);
-  out.hint = "types come from the first megabyte; read_csv('…', all_varchar => true) reads all as text";
+  out.hint = "types come from the files' first rows; read_csv('…', all_varchar => true) reads all as text";
   return ToStatus(out);
 }
 

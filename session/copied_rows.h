@@ -51,6 +51,17 @@ class CopiedRows {
  private:
   absl::Status CheckHeader(const std::vector<csv::Field>& fields) const;
   absl::Status CheckWidth(std::vector<csv::Field>& fields) const;
+  /// Whether a row without a character is none.
+  bool IsSkippedBlank() const;
+  /// Puts fields of one of several files into the order of the statement's columns.
+  void Arrange(std::vector<csv::Field>& fields);
+  /// The portion's, of files in a query; else null.
+  const csv::SniffedFile* file() const {
+    return statement_.files.empty() ? nullptr : &statement_.files[portion_.file];
+  }
+  size_t width() const {
+    return file() == nullptr ? statement_.insert.columns.size() : file()->columns.size();
+  }
   const proto::Column& ColumnOf(size_t field) const;
 
   const sql::CopyStatement& statement_;
@@ -58,7 +69,9 @@ class CopiedRows {
   csv::RowSplitter splitter_;
   csv::Portion portion_;
   bool of_one_row_ = true;
-  std::vector<Value> texts_;  // of ValueOf's current field
+  bool arranged_ = true;                // fields of the portion's file come in the columns' order
+  std::vector<csv::Field> row_fields_;  // of Arrange
+  std::vector<Value> texts_;            // of ValueOf's current field
 };
 
 /// Rows that ON_ERROR ignore has skipped. Thread-safe.

@@ -22,12 +22,13 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> FileTables::Load(const sql::
                                                                      const ColumnarTables::Report& report) {
   std::vector<std::string> columns = ColumnsOf(*files.insert.table.table);
   for (const Entry& entry : loaded_) {
-    if (entry.path == files.path && entry.dialect == files.dialect && entry.columns == columns)
+    if (entry.path == files.path && entry.dialect == files.dialect && entry.files == files.files &&
+        entry.columns == columns)
       return entry.loaded.table;
   }
   NAM_ASSIGN_OR_RETURN(ColumnarTables::Loaded loaded, columnar_.LoadUncommitted(files, report));
   std::shared_ptr<const proto::Table> table = loaded.table;
-  loaded_.push_back({files.path, files.dialect, std::move(columns), std::move(loaded)});
+  loaded_.push_back({files.path, files.dialect, files.files, std::move(columns), std::move(loaded)});
   return table;
 }
 

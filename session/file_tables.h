@@ -29,6 +29,7 @@ class FileTables {
   struct Entry {
     std::string path;
     csv::Dialect dialect;
+    std::vector<csv::SniffedFile> files;
     std::vector<std::string> columns;  // names and types
     ColumnarTables::Loaded loaded;
   };

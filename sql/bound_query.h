@@ -183,8 +183,12 @@ struct CopyStatement {
   bool skip_errors = false;   // skips rows that cannot be read
   std::string rejects;        // the file for those rows; empty: none
   uint64_t batch_rows = 0;    // per transaction, into a record table; 0: all
-  bool told_types = false;    // the columns' types are known from the first rows
-  int position = -1;          // of the table's name
+  /// Of files in a query: where their rows go, in which forms the fields of each column are, and the column
+  /// that gets the file's path; -1: none does. Otherwise empty.
+  std::vector<csv::SniffedFile> files;
+  std::vector<csv::FieldForm> forms;
+  int file_name_column = -1;
+  int position = -1;  // of the table's name
 };
 /// COPY … TO: writes a query's rows to a file, or to the client.
 struct CopyToStatement {
@@ -284,9 +288,9 @@ class TableSource {
   /// Of tables and views, for "did you mean".
   virtual std::vector<std::string> Names() = 0;
   /// The columns in the files that a pattern names: csv/sniffer.h. UNIMPLEMENTED where no file may be read.
-  virtual absl::StatusOr<std::vector<csv::SniffedColumn>> Sniff(const std::string& /*pattern*/,
-                                                                const csv::SniffOptions& /*options*/,
-                                                                csv::Dialect& /*dialect*/) {
+  virtual absl::StatusOr<csv::SniffedFiles> Sniff(const std::string& /*pattern*/,
+                                                  const csv::SniffOptions& /*options*/,
+                                                  csv::Dialect& /*dialect*/) {
     return absl::UnimplementedError("no file is read here");
   }
   /// A table of this statement alone, with the rows of the files that the COPY names. Its own table has name

@@ -128,8 +128,7 @@ class TableAsBinder {
   /// Runs once the table is laid out.
   absl::Status CopyFile() {
     NAM_ASSIGN_OR_RETURN(CopyStatement copy,
-                         CopyOfFiles(std::make_shared<proto::Table>(table_), file_->pattern, file_->dialect,
-                                     node_.text().time()));
+                         file_->Copy(std::make_shared<proto::Table>(table_), node_.text().time()));
     copy.position = statement_.create.position;
     statement_.file = std::make_shared<CopyStatement>(std::move(copy));
     return absl::OkStatus();

@@ -114,11 +114,13 @@ class CopyBinder {
 }  // namespace
 
 absl::StatusOr<CopyStatement> CopyOfFiles(std::shared_ptr<const proto::Table> table, std::string pattern,
-                                          const csv::Dialect& dialect, const StatementTime& time) {
+                                          const csv::Dialect& dialect, std::vector<csv::SniffedFile> files,
+                                          std::vector<csv::FieldForm> forms, const StatementTime& time) {
   CopyStatement statement;
   statement.path = std::move(pattern);
   statement.dialect = dialect;
-  statement.told_types = true;
+  statement.files = std::move(files);
+  statement.forms = std::move(forms);
   for (int c = 0; c < table->columns_size(); ++c) statement.insert.columns.push_back(c);
   statement.insert.table = {table->name(), std::move(table), {}, {}};
   NAM_RETURN_IF_ERROR(AddValues(time, statement));

@@ -5,9 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "csv/time_format.h"
 #include "sql/change_scope.h"
+#include "sql/column_type.h"
 #include "sql/file_names.h"
 #include "sql/record_binder.h"
+#include "sql/storage_options.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 
@@ -19,21 +22,43 @@ std::string TextOf(const Node& node) {
   return node.Field("sval").Text("sval");
 }
 
-Type TypeOfKind(csv::FieldKind kind) {
-  switch (kind) {
-    case csv::FieldKind::kBoolean:
+constexpr char kFileName[] = "filename";
+
+absl::Status BadArgument(const std::string& what, int position) {
+  return UserError(sqlstate::kBadParameter, what, position,
+                   "read_csv takes header, all_varchar, union_by_name and filename => true, skip and "
+                   "sample_size => 1, and types, delimiter, quote, escape, comment, nullstr, dateformat, "
+                   "timestampformat, decimal_separator and thousands => '…'");
+}
+
+Type TypeOfForm(csv::FieldForm form) {
+  switch (form) {
+    case csv::FieldForm::kBoolean:
       return Type::Bool();
-    case csv::FieldKind::kWhole:
+    case csv::FieldForm::kWhole:
       return Type::Integer();
-    case csv::FieldKind::kNumber:
+    case csv::FieldForm::kWide:
+      return Type::Decimal(0);
+    case csv::FieldForm::kNumber:
       return Type::Double();
-    case csv::FieldKind::kDate:
+    case csv::FieldForm::kDate:
+    case csv::FieldForm::kDateDayFirst:
+    case csv::FieldForm::kDateMonthFirst:
       return Type::Date();
-    case csv::FieldKind::kTimestamp:
+    case csv::FieldForm::kTime:
+      return Type::Time();
+    case csv::FieldForm::kTimestamp:
+    case csv::FieldForm::kTimestampDayFirst:
+    case csv::FieldForm::kTimestampMonthFirst:
       return Type::Timestamp();
-    case csv::FieldKind::kNone:
-    case csv::FieldKind::kText:
-      return Type::String(Type::kAnyLength);
+    case csv::FieldForm::kZoned:
+    case csv::FieldForm::kZonedDayFirst:
+    case csv::FieldForm::kZonedMonthFirst:
+      return Type::TimestampTz();
+    case csv::FieldForm::kNone:
+    case csv::FieldForm::kText:
+    case csv::FieldForm::kGiven:
+      break;
   }
   return Type::String(Type::kAnyLength);
 }
@@ -61,6 +86,7 @@ FileArguments FileArguments::OfPath(std::string path, int position) {
   out.dialect = DialectOfPath(out.pattern);
   if (out.dialect.format != csv::Dialect::Format::kCsv) out.dialect = csv::Dialect::Csv();
   out.options.delimiter_given = out.dialect.delimiter != ',';
+  out.dialect.quotes_begin_fields = true;
   return out;
 }
 
@@ -74,54 +100,152 @@ absl::StatusOr<FileArguments> FileArguments::OfCall(const Node& call) {
   FileArguments out = OfPath(std::move(pattern), call.position());
   out.called = true;
   for (size_t i = 1; i < arguments.size(); ++i) NAM_RETURN_IF_ERROR(out.BindArgument(arguments[i]));
+  if (out.dialect.formats.thousands == out.dialect.formats.decimal_separator)
+    return BadArgument("decimal_separator and thousands must be different", call.position());
   return out;
 }
 
 absl::Status FileArguments::BindArgument(const Node& argument) {
-  const auto refuse = [&](const std::string& what) {
-    return UserError(
-        sqlstate::kBadParameter, what, argument.position(),
-        "read_csv takes header and all_varchar => true, and delimiter, quote, escape and nullstr => "
-        "'…'");
-  };
-  if (!argument.Is("NamedArgExpr")) return refuse("read_csv takes one path; its other arguments have names");
+  if (!argument.Is("NamedArgExpr"))
+    return BadArgument("read_csv takes one path; its other arguments have names", argument.position());
   const std::string name = argument.Text("name");
   const Node value = argument.Field("arg");
-  if (name == "header" || name == "all_varchar") {
-    if (!value.Is("A_Const") || !value.Has("boolval"))
-      return refuse(absl::StrCat(name, " takes true or false"));
-    const bool given = value.Field("boolval").Flag("boolval");
-    if (name == "header") {
-      options.header = given;
-    } else {
-      all_text = given;
-    }
+  bool header = false;
+  bool* const flag = name == "header"          ? &header
+                     : name == "all_varchar"   ? &all_text
+                     : name == "union_by_name" ? &options.union_by_name
+                     : name == kFileName       ? &file_name
+                                               : nullptr;
+  if (flag == nullptr) {
+    const bool number = name == "skip" || name == "sample_size";
+    return number ? BindNumber(name, argument) : BindText(name, argument);
+  }
+  if (!value.Is("A_Const") || !value.Has("boolval"))
+    return BadArgument(absl::StrCat(name, " takes true or false"), argument.position());
+  *flag = value.Field("boolval").Flag("boolval");
+  if (flag == &header) options.header = header;
+  return absl::OkStatus();
+}
+
+absl::Status FileArguments::BindNumber(const std::string& name, const Node& argument) {
+  const Node value = argument.Field("arg");
+  const bool whole = value.Is("A_Const") && value.Has("ival");
+  const int64_t number = whole ? value.text().IntegerAt(value.position()) : 0;
+  if (name == "skip") {
+    if (!whole || number < 0) return BadArgument("skip takes a number of lines", argument.position());
+    dialect.skipped_lines = static_cast<uint64_t>(number);
     return absl::OkStatus();
   }
-  const std::string text = TextOf(value);
+  if (!whole || number < -1 || number == 0)
+    return BadArgument("sample_size takes a number of rows; -1 means all", argument.position());
+  options.sample_rows = number < 0 ? UINT64_MAX : static_cast<uint64_t>(number);
+  return absl::OkStatus();
+}
+
+absl::Status FileArguments::BindText(const std::string& name, const Node& argument) {
+  const std::string text = TextOf(argument.Field("arg"));
   if (name == "nullstr") {
     dialect.null_text = text;
     return absl::OkStatus();
   }
-  char* const character = name == "delimiter" ? &dialect.delimiter
-                          : name == "quote"   ? &dialect.quote
-                          : name == "escape"  ? &dialect.escape
-                                              : nullptr;
-  if (character == nullptr) return refuse(absl::StrCat("read_csv has no argument ", Quote(name)));
+  if (name == "types") return BindTypes(text, argument.position());
+  if (name == "dateformat" || name == "timestampformat") {
+    if (text.empty())
+      return BadArgument(absl::StrCat(name, " takes a format in quotes"), argument.position());
+    NAM_RETURN_IF_ERROR(csv::CheckTimeFormat(text));
+    (name == "dateformat" ? dialect.formats.date : dialect.formats.timestamp) = text;
+    return absl::OkStatus();
+  }
+  char* const character = name == "delimiter"           ? &dialect.delimiter
+                          : name == "quote"             ? &dialect.quote
+                          : name == "escape"            ? &dialect.escape
+                          : name == "comment"           ? &dialect.comment
+                          : name == "decimal_separator" ? &dialect.formats.decimal_separator
+                          : name == "thousands"         ? &dialect.formats.thousands
+                                                        : nullptr;
+  if (character == nullptr)
+    return BadArgument(absl::StrCat("read_csv has no argument ", Quote(name)), argument.position());
+  if (name == "quote" && text.empty()) {
+    dialect.quote = dialect.escape = csv::Dialect::kNoQuote;
+    return absl::OkStatus();
+  }
   if (text.size() != 1 || text == "\n" || text == "\r")
-    return refuse(absl::StrCat(name, " must be a single one-byte character"));
+    return BadArgument(absl::StrCat(name, " must be a single one-byte character"), argument.position());
   *character = text[0];
+  if (name == "quote" && !options.escape_given) dialect.escape = text[0];
   options.delimiter_given |= name == "delimiter";
+  options.escape_given |= name == "escape";
+  return absl::OkStatus();
+}
+
+absl::Status FileArguments::BindTypes(const std::string& columns, int at) {
+  const auto parsed = ParsedStatement::Parse(absl::StrCat("CREATE TABLE files (", columns, ")"));
+  const std::vector<Node> elements = parsed.ok() ? parsed->root().List("tableElts") : std::vector<Node>();
+  if (elements.empty())
+    return BadArgument("types takes names and types of columns in quotes: 'zip text, price decimal(10,2)'",
+                       at);
+  for (const Node& element : elements) {
+    if (!element.Is("ColumnDef") || element.Has("constraints"))
+      return BadArgument("types takes nothing but names and types of columns", at);
+    absl::StatusOr<proto::Type> type = ColumnTypeOfName(element.Field("typeName"));
+    if (!type.ok()) return BadArgument(SqlErrorOf(type.status())->message, at);
+    NAM_ASSIGN_OR_RETURN(Type given, TypeOf(*type));
+    if (given.kind == TypeKind::kString && given.length == 0) given.length = Type::kAnyLength;
+    types.emplace_back(element.Text("colname"), given);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FileArguments::GiveTypes(std::vector<std::pair<std::string, Type>>& columns) {
+  std::vector<std::string> names;
+  for (const auto& [name, type] : columns) names.push_back(name);
+  for (const auto& [name, type] : types) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      return UserError(sqlstate::kUndefinedColumn, absl::StrCat("the files have no column ", Quote(name)),
+                       position, DidYouMean(name, names));
+    }
+    const auto at = static_cast<size_t>(found - names.begin());
+    csv::FieldForm& form = sniffed_.columns[at].form;
+    // Dates keep the order that the column's values show.
+    const bool zoned = type.kind == TypeKind::kTimestampTz;
+    if (type.kind == TypeKind::kString) {
+      form = csv::FieldForm::kText;
+    } else if (zoned || type.kind == TypeKind::kTimestamp) {
+      form = csv::AsTimestamp(form, zoned);
+    } else if (type.kind != columns[at].second.kind || type.numeric() || type.real()) {
+      form = csv::FieldForm::kGiven;
+    }
+    columns[at].second = type;
+  }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::pair<std::string, Type>>> FileArguments::Sniff(TableSource& tables) {
-  NAM_ASSIGN_OR_RETURN(const std::vector<csv::SniffedColumn> sniffed,
-                       tables.Sniff(pattern, options, dialect));
+  NAM_ASSIGN_OR_RETURN(sniffed_, tables.Sniff(pattern, options, dialect));
   std::vector<std::pair<std::string, Type>> columns;
-  for (const csv::SniffedColumn& column : sniffed)
-    columns.emplace_back(column.name, TypeOfKind(all_text ? csv::FieldKind::kText : column.kind));
+  for (csv::SniffedColumn& column : sniffed_.columns) {
+    if (all_text) column.form = csv::FieldForm::kText;
+    columns.emplace_back(column.name, TypeOfForm(column.form));
+    if (!file_name || column.name != kFileName) continue;
+    return UserError(sqlstate::kDuplicateColumn,
+                     absl::StrCat("the files have a column ", Quote(kFileName), " of their own"), position,
+                     "leave filename => true out");
+  }
+  NAM_RETURN_IF_ERROR(GiveTypes(columns));
+  if (file_name) columns.emplace_back(kFileName, Type::String(Type::kAnyLength));
   return columns;
+}
+
+absl::StatusOr<CopyStatement> FileArguments::Copy(std::shared_ptr<const proto::Table> table,
+                                                  const StatementTime& time) const {
+  std::vector<csv::FieldForm> forms;
+  for (const csv::SniffedColumn& column : sniffed_.columns) forms.push_back(column.form);
+  if (file_name) forms.push_back(csv::FieldForm::kText);
+  NAM_ASSIGN_OR_RETURN(CopyStatement copy, CopyOfFiles(std::move(table), pattern, dialect, sniffed_.files,
+                                                       std::move(forms), time));
+  if (file_name) copy.file_name_column = static_cast<int>(sniffed_.columns.size());
+  return copy;
 }
 
 absl::StatusOr<std::shared_ptr<const proto::Table>> FileArguments::Load(TableSource& tables,
@@ -138,12 +262,20 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> FileArguments::Load(TableSou
     column.set_name(name);
     column.set_nullable(true);
     Type stored = type;
-    if (stored.kind == TypeKind::kInteger) stored.precision = sizeof(int64_t);
+    if (stored.kind == TypeKind::kInteger && stored.precision == 0) stored.precision = sizeof(int64_t);
+    if (stored.kind == TypeKind::kDecimal && stored.precision == 0) stored.precision = kMaxDecimalDigits;
     *column.mutable_type() = ToProto(stored);
   }
+  table.set_block_bytes(DefaultBlockBytes(table.columns_size()));
   NAM_ASSIGN_OR_RETURN(const CopyStatement copy,
-                       CopyOfFiles(std::make_shared<proto::Table>(std::move(table)), pattern, dialect, time));
+                       Copy(std::make_shared<proto::Table>(std::move(table)), time));
   return tables.Load(copy);
+}
+
+std::vector<std::string> FileArguments::WrittenNames() const {
+  std::vector<std::string> names;
+  for (const csv::SniffedColumn& column : sniffed_.columns) names.push_back(column.written);
+  return names;
 }
 
 std::string FileArguments::Alias() const {

@@ -135,7 +135,10 @@ class FromTree {
       NAM_RETURN_IF_ERROR(node.Only({"relname", "inh", "relpersistence", "alias"}));
     }
     NAM_ASSIGN_OR_RETURN(auto table, files.Load(context_.source, node.text().time()));
-    return Scanned(std::move(table), node.Field("alias"), files.Alias(), files.position);
+    const Node alias = node.Field("alias");
+    NAM_ASSIGN_OR_RETURN(FromItem item, Scanned(std::move(table), alias, files.Alias(), files.position));
+    if (!alias.Has("colnames")) item.scope.relations[0].written = files.WrittenNames();
+    return item;
   }
 
   absl::StatusOr<FromItem> Table(const Node& node) {

@@ -64,6 +64,14 @@ absl::StatusOr<const FromRelation*> Relation(const ScopeLevel& innermost, const 
   return UnknownTable(innermost, alias, position);
 }
 
+/// The relation's column that a file writes so; nullptr if there is none.
+const Column* ColumnWritten(const FromRelation& relation, const std::string& name) {
+  const auto found = std::find(relation.written.begin(), relation.written.end(), name);
+  return found == relation.written.end()
+             ? nullptr
+             : &relation.columns[static_cast<size_t>(found - relation.written.begin())];
+}
+
 absl::StatusOr<Column> Qualified(const FromRelation& relation, const std::string& name, int position) {
   const Column* found = nullptr;
   std::vector<std::string> names;
@@ -77,6 +85,7 @@ absl::StatusOr<Column> Qualified(const FromRelation& relation, const std::string
     }
     found = &column;
   }
+  if (found == nullptr) found = ColumnWritten(relation, name);
   if (found != nullptr) return *found;
   return UserError(sqlstate::kUndefinedColumn,
                    absl::StrCat("column ", Quote(relation.alias + "." + name), " does not exist"), position,
@@ -163,6 +172,9 @@ absl::StatusOr<Column> ResolveColumn(const ScopeLevel& innermost, const std::vec
                          position, Alternatives(*level->scope, *found, column));
       }
       found = &column;
+    }
+    for (const FromRelation& relation : level->scope->relations) {
+      if (found == nullptr) found = ColumnWritten(relation, name[0]);
     }
     if (found == nullptr) continue;
     for (const FromRelation& relation : level->scope->relations) {

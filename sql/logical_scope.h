@@ -16,6 +16,8 @@ struct FromRelation {
   std::string alias;  // empty: the columns have no qualified names
   std::string table;  // the table's own name, for hints
   std::vector<plan::logical::Column> columns;
+  /// Of files: the names of the first columns as they write them, which columns may be called by, too.
+  std::vector<std::string> written;
   bool reachable = true;  // false: LATERAL must not name it, as it stands left of RIGHT or FULL JOIN
 };
 

@@ -30,9 +30,11 @@ absl::StatusOr<Statement> BindVacuum(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindInsert(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindCopy(const Node& node, TableSource& tables);
-/// Copies into all columns of the table, which need not exist yet, from the fields of such files.
+/// Copies into all columns of the table, which need not exist yet, from the files' fields. `forms`: of each
+/// column.
 absl::StatusOr<CopyStatement> CopyOfFiles(std::shared_ptr<const proto::Table> table, std::string pattern,
-                                          const csv::Dialect& dialect, const StatementTime& time);
+                                          const csv::Dialect& dialect, std::vector<csv::SniffedFile> files,
+                                          std::vector<csv::FieldForm> forms, const StatementTime& time);
 /// The dialect that a file's name implies: `.csv`, `.tbl`, else text; perhaps compressed.
 csv::Dialect DialectOfPath(std::string_view path);
 absl::StatusOr<Statement> BindUpdate(const Node& node, TableSource& tables);

@@ -74,7 +74,7 @@ TEST_F(FileQueryTest, TablesAreMadeOfFiles) {
 TEST_F(FileQueryTest, ReadCsvTakesArguments) {
   const std::string path = Write("odd.txt", "1;'a;b'\n2;-\n");
   EXPECT_EQ(
-      Rows(absl::StrCat("select column1 + 1, column2 from read_csv('", path,
+      Rows(absl::StrCat("select column0 + 1, column1 from read_csv('", path,
                         "', delimiter => ';', quote => '''', nullstr => '-', header => false) order by 1")),
       (TextRows{{"2", "a;b"}, {"3", "NULL"}}));
   EXPECT_EQ(
@@ -90,6 +90,168 @@ TEST_F(FileQueryTest, ManyFilesAreOneTable) {
   const std::string pattern = folder_.File("part*.csv");
   EXPECT_EQ(Rows(absl::StrCat("select count(*), sum(n), count(distinct s) from '", pattern, "'")),
             (TextRows{{"90000", "1349955000", "1000"}}));
+}
+
+TEST_F(FileQueryTest, CodesKeepTheirLeadingZeros) {
+  const std::string path = Write("zip.csv", "zip,n,balance\n01234,0,0.5\n1234,-007,7\n");
+  EXPECT_EQ(Rows(absl::StrCat("select zip, n + 1, balance * 2 from '", path, "' order by zip")),
+            (TextRows{{"01234", "1", "1"}, {"1234", "-6", "14"}}));
+  std::string text = "code\n";
+  while (text.size() < 3 << 20) absl::StrAppend(&text, text.size(), "\n");
+  const SqlError late =
+      ErrorOf(absl::StrCat("select count(*) from '", Write("late.csv", text + "007\n"), "'"));
+  EXPECT_EQ(late.sqlstate, "22P02");
+  EXPECT_TRUE(absl::StrContains(late.message, "\"007\" is not written as the first rows are"))
+      << late.message;
+}
+
+TEST_F(FileQueryTest, QuotesAreThoseOfFields) {
+  const std::string path = Write("q.csv", "a,n,h\n1,\"\",5 ft 11\"\n2,\"7\", \"6 ft, 0\" \n3,,\n4,8,\"\"\n");
+  EXPECT_EQ(
+      Rows(absl::StrCat("select a, n + 1, h from '", path, "' order by a")),
+      (TextRows{{"1", "NULL", "5 ft 11\""}, {"2", "8", "6 ft, 0"}, {"3", "NULL", "NULL"}, {"4", "9", ""}}));
+  Command("create table c (a int, n int, h text) with (storage = columnar)");
+  EXPECT_EQ(ErrorOf(absl::StrCat("copy c from '", path, "' (format csv, header)")).sqlstate, "22P04")
+      << "COPY reads files as PostgreSQL does";
+}
+
+TEST_F(FileQueryTest, BlanksAndWideNumbersAndTimes) {
+  const std::string path = Write("v.csv",
+                                 "\n id, big , d, t, at, z, ok\n"
+                                 " 1, 12345678901234567890, 31/12/2020, 9:30, 1/2/2020 10:00, "
+                                 "2020-01-02T03:04:05+02, Yes\n"
+                                 "2 ,12345678901234567891,01/02/2021,23:59:59.5,31/12/2020 23:59:59,"
+                                 "2020-01-02 03:04:05Z,no\n"
+                                 "3, , , , , , \n");
+  EXPECT_EQ(
+      Rows(absl::StrCat("select id, big, d, t, at, z at time zone 'UTC', ok from '", path, "' order by id")),
+      (TextRows{{"1", "12345678901234567890", "2020-12-31", "09:30:00", "2020-02-01 10:00:00",
+                 "2020-01-02 01:04:05", "1"},
+                {"2", "12345678901234567891", "2021-02-01", "23:59:59.5", "2020-12-31 23:59:59",
+                 "2020-01-02 03:04:05", "0"},
+                {"3", "NULL", "NULL", "NULL", "NULL", "NULL", "NULL"}}));
+  EXPECT_EQ(Rows(absl::StrCat("select count(distinct big) from '", path, "'")), (TextRows{{"2"}}));
+  Command(absl::StrCat("create table kept as from '", path, "'"));
+  EXPECT_EQ(Rows("select max(big), max(t), max(d) from kept"),
+            (TextRows{{"12345678901234567891", "23:59:59.5", "2021-02-01"}}));
+}
+
+TEST_F(FileQueryTest, DatesBehindTheFirstRowsAreOfTheirOrder) {
+  std::string text = "d\n";
+  while (text.size() < 3 << 20) absl::StrAppend(&text, "2020-12-31\n");
+  const std::string path = Write("late.csv", text + "01/02/2020\n");
+  EXPECT_EQ(ErrorOf(absl::StrCat("select max(d) from '", path, "'")).sqlstate, "22P02")
+      << "is it in January, or in February?";
+}
+
+TEST_F(FileQueryTest, HeadersAloneAndBlankLinesBeforeThem) {
+  EXPECT_EQ(Rows(absl::StrCat("select count(*), max(b) from '", Write("h.csv", "a,b\n"), "'")),
+            (TextRows{{"0", "NULL"}}));
+  EXPECT_EQ(Rows(absl::StrCat("select * from '", Write("b.csv", "\n\na,b\n1,x\n"), "'")),
+            (TextRows{{"1", "x"}}));
+  EXPECT_EQ(Rows(absl::StrCat("select a + 1 from '", Write("o.csv", "\na\n1\n\n"), "' order by 1")),
+            (TextRows{{"2"}, {"NULL"}}));
+  EXPECT_EQ(Rows(absl::StrCat("select id, id_1 from '", Write("d.csv", "id,id\n1,2\n"), "'")),
+            (TextRows{{"1", "2"}}));
+}
+
+TEST_F(FileQueryTest, TwoThousandColumnsAreRead) {
+  std::string names, values, texts;
+  for (int c = 0; c < 2'000; ++c) {
+    absl::StrAppend(&names, c == 0 ? "" : ",", "c", c);
+    absl::StrAppend(&values, c == 0 ? "" : ",", c);
+    absl::StrAppend(&texts, c == 0 ? "" : ",", c % 2 == 0 ? absl::StrCat("text ", c) : "0.5");
+  }
+  EXPECT_EQ(Rows(absl::StrCat("select c0 + c1999, c1000 from '",
+                              Write("wide.csv", absl::StrCat(names, "\n", values, "\n")), "'")),
+            (TextRows{{"1999", "1000"}}));
+  EXPECT_EQ(Rows(absl::StrCat("select c1998, c1999, count(*) from '",
+                              Write("texts.csv", absl::StrCat(names, "\n", texts, "\n", texts, "\n")),
+                              "' group by 1, 2")),
+            (TextRows{{"text 1998", "0.5", "2"}}));
+}
+
+TEST_F(FileQueryTest, ColumnsOfManyFilesGoByName) {
+  Write("n1.csv", "a,b\n1,x\n");
+  Write("n2.csv", "b,a\ny,2\n");
+  Write("n3.csv", "b,a\nz,2.5\n");
+  const std::string pattern = folder_.File("n*.csv");
+  EXPECT_EQ(Rows(absl::StrCat("select a, b from '", pattern, "' order by a")),
+            (TextRows{{"1", "x"}, {"2", "y"}, {"2.5", "z"}}));
+  Command(absl::StrCat("create table n as from '", pattern, "'"));
+  EXPECT_EQ(Rows("select sum(a), max(b) from n"), (TextRows{{"5.5", "z"}}));
+  Write("n4.csv", "a,c\n3,w\n");
+  const SqlError error = ErrorOf(absl::StrCat("select * from '", pattern, "'"));
+  EXPECT_EQ(error.sqlstate, "22P04");
+  EXPECT_TRUE(absl::StrContains(error.message, "n4.csv")) << error.message;
+  EXPECT_EQ(Rows(absl::StrCat("select a, b, c, substring(filename from '[^/]*$') from read_csv('", pattern,
+                              "', union_by_name => true, filename => true) order by a")),
+            (TextRows{{"1", "x", "NULL", "n1.csv"},
+                      {"2", "y", "NULL", "n2.csv"},
+                      {"2.5", "z", "NULL", "n3.csv"},
+                      {"3", "NULL", "w", "n4.csv"}}));
+}
+
+TEST_F(FileQueryTest, AFurtherFileMayLackAHeader) {
+  Write("s1.csv", "a,b\n1,x\n");
+  Write("s2.csv", "2,y\n3,z\n");
+  EXPECT_EQ(Rows(absl::StrCat("select a, b from '", folder_.File("s*.csv"), "' order by a")),
+            (TextRows{{"1", "x"}, {"2", "y"}, {"3", "z"}}));
+}
+
+TEST_F(FileQueryTest, TypesAndFormatsMayBeGiven) {
+  const std::string path = Write("g.csv",
+                                 "made by hand, \"twice\n"
+                                 "id;day;price;code\n# none\n7;31.12.20;1.234,50;0\n8;01.02.21;0,25;1\n");
+  EXPECT_EQ(Rows(absl::StrCat("select id, day, price, code from read_csv('", path,
+                              "', skip => 1, comment => '#', dateformat => '%d.%m.%y', decimal_separator => "
+                              "',', thousands => '.', types => 'id text, price decimal(10,2), code bool') "
+                              "order by 1")),
+            (TextRows{{"7", "2020-12-31", "1234.50", "0"}, {"8", "2021-02-01", "0.25", "1"}}));
+  const auto error = [&](const std::string& arguments) {
+    return ErrorOf(absl::StrCat("select * from read_csv('", people_, "', ", arguments, ")")).sqlstate;
+  };
+  EXPECT_EQ(error("types => 'nosuch int'"), "42703");
+  EXPECT_EQ(error("types => 'id nosuch'"), "22023");
+  EXPECT_EQ(error("types => 'id int); drop table t; --'"), "22023");
+  EXPECT_EQ(error("dateformat => '%q'"), "22023");
+  EXPECT_EQ(error("skip => -1"), "22023");
+  EXPECT_EQ(error("skip => 'x'"), "22023");
+  EXPECT_EQ(error("thousands => '.'"), "22023");
+}
+
+TEST_F(FileQueryTest, TheSampleMayBeLarger) {
+  std::string text = "n\n";
+  while (text.size() < 3 << 20) absl::StrAppend(&text, "17\n");
+  const std::string path = Write("late.csv", text + "x\n");
+  EXPECT_EQ(ErrorOf(absl::StrCat("select max(n) from '", path, "'")).sqlstate, "22P02");
+  EXPECT_EQ(Rows(absl::StrCat("select max(n) from read_csv('", path, "', sample_size => -1)")),
+            (TextRows{{"x"}}));
+  EXPECT_EQ(Rows(absl::StrCat("select max(n) from read_csv('", path, "', types => 'n text')")),
+            (TextRows{{"x"}}));
+}
+
+TEST_F(FileQueryTest, GivenTimestampsKeepTheOrderOfTheirDates) {
+  const std::string path = Write("o.csv", "d\n01/02/2020\n13/02/2020\n");
+  EXPECT_EQ(Rows(absl::StrCat("select min(d) from read_csv('", path, "', types => 'd timestamp')")),
+            (TextRows{{"2020-02-01 00:00:00"}}));
+}
+
+TEST_F(FileQueryTest, NamesAreFoldedOrAsTheFileWritesThem) {
+  const std::string path = Write("n.csv", "Id,First Name,2020\n1,Ada,5\n");
+  EXPECT_EQ(
+      Rows(absl::StrCat(
+          "select Id, \"id\", \"Id\", n.\"Id\", \"First Name\", \"first name\", \"2020\" from '", path, "'")),
+      (TextRows{{"1", "1", "1", "1", "Ada", "Ada", "5"}}));
+  EXPECT_EQ(ErrorOf(absl::StrCat("select \"ID\" from '", path, "'")).sqlstate, "42703");
+  EXPECT_EQ(ErrorOf(absl::StrCat("select \"Id\" from '", path, "' as t (a, b, c)")).sqlstate, "42703");
+}
+
+TEST_F(FileQueryTest, ParquetIsNotRead) {
+  const SqlError error =
+      ErrorOf(absl::StrCat("select * from '", Write("p.parquet", std::string("PAR1\0\n\1PAR1", 10)), "'"));
+  EXPECT_EQ(error.sqlstate, "0A000");
+  EXPECT_TRUE(absl::StrContains(error.message, "Parquet")) << error.message;
 }
 
 TEST_F(FileQueryTest, AFileIsReadAnewByEachStatement) {

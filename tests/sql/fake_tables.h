@@ -31,8 +31,8 @@ class FakeTables : public TableSource {
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override;
   std::vector<std::string> Names() override;
   /// No file is there.
-  absl::StatusOr<std::vector<csv::SniffedColumn>> Sniff(const std::string& pattern, const csv::SniffOptions&,
-                                                        csv::Dialect&) override {
+  absl::StatusOr<csv::SniffedFiles> Sniff(const std::string& pattern, const csv::SniffOptions&,
+                                          csv::Dialect&) override {
     return UserError("58P01", absl::StrCat("cannot read ", Quote(pattern)), -1);
   }
 
