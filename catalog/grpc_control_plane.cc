@@ -42,8 +42,7 @@ constexpr int kStreamsOfConnectionMax = 256;
 constexpr int kRequestMetadataBytesMax = 8 << 10;
 constexpr int kHandshakeTimeoutMs = 5'000;
 
-// A server under a flood closes connections that have not made a call yet, and on a busy host the handshake
-// of one may not end in time: the client retries this long.
+// A server under a flood closes connections that have not made a call yet: the client retries this long.
 constexpr int64_t kConnectAgainUs = 4'000'000;
 constexpr int64_t kConnectPauseUs = 50'000;
 constexpr int64_t kPollConnectionUs = 100'000;
@@ -66,7 +65,7 @@ constexpr int kDetailsField = 3;
 struct TransportError {
   absl::StatusCode code = absl::StatusCode::kUnavailable;
   std::string reason;
-  bool cut_off = false;  // by a live server, or by a busy host, before the call was sent
+  bool cut_off = false;  // by a live server before the call was sent
 };
 
 TransportError ReadTransportError(const std::string& message) {
@@ -94,7 +93,6 @@ TransportError ReadTransportError(const std::string& message) {
       {"Broken pipe", "connection closed", kUnavailable},
       {"Socket closed", "connection closed", kUnavailable},
       {"GOAWAY", "connection closed", kUnavailable},
-      {"andshaker shutdown", "no time for its handshake", kUnavailable},
       {"Handshake read failed", "no answer", kUnavailable},
       {"imeout occurred", "no answer", kUnavailable},
       {"watchdog timeout", "no answer", kUnavailable},
@@ -110,8 +108,7 @@ TransportError ReadTransportError(const std::string& message) {
     break;
   }
   const bool never_sent = message.find("failed to connect to all addresses") != std::string::npos;
-  error.cut_off = never_sent && (error.reason == "connection closed" || error.reason == "connection reset" ||
-                                 error.reason == "no time for its handshake");
+  error.cut_off = never_sent && (error.reason == "connection closed" || error.reason == "connection reset");
   return error;
 }
 

@@ -6,8 +6,6 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/security/tls_credentials_options.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +13,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/cord.h"
@@ -26,7 +23,6 @@
 #include "catalog/certificates.h"
 #include "catalog/methods.h"
 #include "tests/catalog/own_certificates.h"
-#include "tests/catalog/raw_socket.h"
 
 namespace nam::catalog {
 namespace {
@@ -148,59 +144,6 @@ TEST_F(GrpcControlPlaneTest, RequestsRepliesAndStatusesArriveWhole) {
   EXPECT_EQ(std::string(status.message()), "the server: too far");
   EXPECT_EQ(MessageOfService(status), "too far");
   EXPECT_TRUE(status.GetPayload("nam/test").has_value());
-}
-
-/// A port before a server's. Nothing answers the first connection, as on a host without time for it: it is
-/// held until the client gives it up. The second one is passed on.
-class SlowPort {
- public:
-  explicit SlowPort(const std::string& server)
-      : server_port_(SplitAddress(server)->second),
-        listener_(ListenSilently(0)),
-        thread_([this] { Run(); }) {}
-  ~SlowPort() {
-    ::shutdown(listener_.get(), SHUT_RDWR);
-    thread_.join();
-  }
-  std::string address() const {
-    sockaddr_in at{};
-    socklen_t bytes = sizeof at;
-    ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&at), &bytes);
-    return "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
-  }
-
- private:
-  UniqueFd Accept() { return UniqueFd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
-  void Run() {
-    char bytes[4'096];
-    for (const UniqueFd held = Accept(); ::recv(held.get(), bytes, sizeof bytes, 0) > 0;) {
-    }
-    const UniqueFd client = Accept();
-    const UniqueFd server = ConnectTo(server_port_);
-    pollfd ends[] = {{client.get(), POLLIN, 0}, {server.get(), POLLIN, 0}};
-    while (::poll(ends, 2, -1) > 0) {
-      for (int from = 0; from < 2; ++from) {
-        if (ends[from].revents == 0) continue;
-        const ssize_t n = ::recv(ends[from].fd, bytes, sizeof bytes, 0);
-        if (n <= 0) return;
-        if (::send(ends[1 - from].fd, bytes, static_cast<size_t>(n), MSG_NOSIGNAL) != n) return;
-      }
-    }
-  }
-
-  const uint16_t server_port_;
-  const UniqueFd listener_;
-  std::thread thread_;
-};
-
-TEST_F(GrpcControlPlaneTest, AHandshakeThatFoundNoTimeIsTriedAgain) {
-  const auto server =
-      Serve([](const IncomingCall&) { return absl::StatusOr<proto::Cluster>(proto::Cluster()); });
-  const SlowPort slow(server->address());
-  const absl::Status status = Peer("the server", GrpcControlPlane().Open(slow.address(), "secret"))
-                                  .Call(kGetCluster, {}, kCallHangUs)
-                                  .status();
-  EXPECT_TRUE(status.ok()) << status;
 }
 
 /// Access control: all processes in these tests know the address.
