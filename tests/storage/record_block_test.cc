@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "storage/row_bytes.h"
+
 namespace nam::storage {
 namespace {
 
@@ -98,7 +100,7 @@ TEST(ChooseVersion, AnEmptyBlockThatIsLockedHasNoRow) {
 }
 
 TEST(RecordGeometry, AVersionIsContiguousAndSlotsDoNotOverlap) {
-  for (const uint32_t row_bytes : {1, 7, 8, 60, 1'024, 65'536}) {
+  for (const uint32_t row_bytes : {1u, 7u, 8u, 60u, 1'024u, kRowBytesMax}) {
     for (const uint32_t versions : {1, 4, 16}) {
       const RecordGeometry geometry = RecordGeometry::Of(row_bytes, versions);
       uint32_t end = 8;
