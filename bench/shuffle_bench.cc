@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "dataset/load.h"
 #include "execution/exchange/send_receive_endpoint.h"
+#include "execution/local_stage.h"
 #include "partitioner/column_batch.h"
 #include "partitioner/loader.h"
 #include "partitioner/table_metadata.h"
