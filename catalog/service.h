@@ -140,7 +140,7 @@ class Service {
     int64_t lease_end_ns = 0;
     bool told_suspect = false;  // reported in the events
     uint64_t reads_from = 0;    // of a client: from its last renewal
-    uint64_t renewals = 0;      // of a memory server since this catalog's start, one after the other
+    uint64_t renewals = 0;      // a memory server's, since this catalog started
     Claim claim = {};           // the last one
   };
   struct Former {

@@ -70,8 +70,9 @@ absl::Status Service::CheckDirectory(const proto::Member& member) {
 }
 
 // One process of one host holds the lock on a directory: a member that is heard of after that is alive, and
-// has a copy. One renewal may have been under way when its process ended, two were not. Where the directory
-// is another one, and the former member was heard of, nobody need wait for that.
+// has a copy. One renewal may have been under way when its process ended, two were not. If the
+// former member has another directory on the same host, and the catalog has heard of it, this one is refused
+// at once.
 absl::Status Service::BuryFormer(const proto::Member& member) {
   const MemberState* const former = FindServing(member.storage());
   if (former == nullptr) return absl::OkStatus();

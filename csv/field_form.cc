@@ -45,7 +45,7 @@ bool TakeCharacter(std::string_view& text, char c) {
   return true;
 }
 
-/// Of one to four digits.
+/// The number that one to four digits write.
 int NumberOf(std::string_view digits) {
   int number = 0;
   for (const char c : digits) number = 10 * number + (c - '0');

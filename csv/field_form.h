@@ -14,8 +14,8 @@ namespace nam::csv {
 enum class FieldForm : uint8_t {
   kNone,     // there is no value
   kBoolean,  // true, t, yes; false, f, no
-  kWhole,    // of 64 bits
-  kWide,     // of 38 digits
+  kWhole,    // a number that 64 bits hold
+  kWide,     // a whole number of up to 38 digits
   kNumber,   // with decimals or an exponent, nan, infinity
   kDate,     // 2020-12-31, with - / or .
   kDateDayFirst,

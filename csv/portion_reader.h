@@ -20,7 +20,7 @@ struct Portion {
   size_t file = 0;          // its place among the reader's
   uint64_t first_line = 1;  // the file's line where the portion begins
   std::string text;
-  bool first = false;   // of the file
+  bool first = false;   // it begins the file
   bool header = false;  // its first row is the file's, and has names by the dialect
   bool last = true;     // of the file
 };

@@ -12,7 +12,7 @@
 
 namespace nam::csv {
 
-/// What the first rows of a file show. Blank lines are none.
+/// What the first rows of a file show. Blank lines do not count as rows.
 struct Sample {
   std::string name;                               // of the file, without folders
   size_t rows = 0;                                // 0: the file has none

@@ -13,6 +13,7 @@
 #include "storage/block_sink.h"
 #include "storage/checksum.h"
 #include "storage/dictionary.h"
+#include "storage/row_bytes.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 
@@ -21,7 +22,6 @@ namespace {
 
 constexpr uint32_t kDictionarySegmentBytes = 1 << 20;
 constexpr uint32_t kBlocksOfShare = 64;
-constexpr size_t kColumnsMax = 4096;  // the zones of so many fit into a block of the most bytes
 constexpr uint64_t kRowsOfAThread = 16'384;
 
 }  // namespace
@@ -29,9 +29,9 @@ constexpr uint64_t kRowsOfAThread = 16'384;
 absl::Status CheckGroup(const TableSchema& schema, const GroupOptions& options) {
   if (schema.columns.empty())
     return absl::InvalidArgumentError(absl::StrFormat("table %s has no column", schema.name));
-  if (schema.columns.size() > kColumnsMax) {
+  if (schema.columns.size() > storage::kColumnsMax) {
     return UserError(sqlstate::kLimitExceeded,
-                     absl::StrFormat("a columnar table has at most %d columns, not %d", kColumnsMax,
+                     absl::StrFormat("a columnar table has at most %d columns, not %d", storage::kColumnsMax,
                                      schema.columns.size()),
                      -1, "make several tables of it, with a key in each");
   }

@@ -53,9 +53,8 @@ class RowLayout {
  public:
   /// The least is a message that a network card sends at its full rate.
   static constexpr uint32_t kLeastPageBytes = 2 << 10, kSmallPageBytes = 16 << 10, kMostPageBytes = 64 << 10;
-  /// Any row of a table fits such a page, with a validity bit for each of so many columns.
-  static constexpr uint32_t kMostColumns = 1'600;
-  static_assert(kPageHeaderBytes + storage::kRowBytesMax + kMostColumns / 8 <= kMostPageBytes);
+  static_assert(kPageHeaderBytes + storage::kRowBytesMax + storage::kColumnsMax / 8 <= kMostPageBytes,
+                "any row of a table fits such a page");
 
   /// Numbers take the bytes that their bounds need; dates and timestamps take those of their type, others
   /// without bounds 16. INVALID_ARGUMENT if a row without its texts takes more than a quarter of a page, or

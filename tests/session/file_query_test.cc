@@ -1,12 +1,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "catalog/attachment.h"
+#include "storage/row_bytes.h"
 #include "tests/session/file_session.h"
 
 /// Files in a query's FROM.
@@ -169,6 +172,27 @@ TEST_F(FileQueryTest, TwoThousandColumnsAreRead) {
                               Write("texts.csv", absl::StrCat(names, "\n", texts, "\n", texts, "\n")),
                               "' group by 1, 2")),
             (TextRows{{"text 1998", "0.5", "2"}}));
+}
+
+TEST_F(FileQueryTest, RowsOfTheMostColumnsAreStoredAndRead) {
+  constexpr int kColumns = storage::kColumnsMax;
+  std::string names = "c0", values = "9223372036854775807";
+  for (int c = 1; c < kColumns; ++c) {
+    absl::StrAppend(&names, ",c", c);
+    absl::StrAppend(&values, ",9223372036854775807");
+  }
+  const std::string text = absl::StrCat(names, "\n", values, "\n");
+  Command(absl::StrCat("create table widest as from '", Write("widest.csv", text), "'"));
+  EXPECT_EQ(Rows(absl::StrCat("select c0, c", kColumns - 1, " from widest order by c1")),
+            (TextRows{{"9223372036854775807", "9223372036854775807"}}));
+  const std::string copy = folder_.File("copy.csv");
+  Command(absl::StrCat("copy widest to '", copy, "' with (format csv, header)"));
+  std::ifstream in(copy);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), text);
+  const std::string wider = Write("wider.csv", absl::StrCat(names, ",one\n", values, ",1\n"));
+  const SqlError error = ErrorOf(absl::StrCat("create table wider as from '", wider, "'"));
+  EXPECT_EQ(error.sqlstate, "54000") << error.message;
+  EXPECT_TRUE(absl::StrContains(error.message, "at most 4000 columns, not 4001")) << error.message;
 }
 
 TEST_F(FileQueryTest, ColumnsOfManyFilesGoByName) {
