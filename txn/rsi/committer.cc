@@ -217,8 +217,9 @@ absl::Status Committer::Announce() {
 absl::Status Committer::AddLog() {
   NAM_ASSIGN_OR_RETURN(LogEncoder log, log_->Start(writes_.size() * LoggedBytes(0)));
   for (const PendingWrite& write : writes_) {
+    const uint64_t kind = write.fresh ? LogEntry::kInsert : write.only_locks() ? LogEntry::kOnlyLock : 0;
     const LogEntry entry{.allocation = table(write.table).description().allocation.value(),
-                         .record = write.record | (write.fresh ? LogEntry::kInsert : 0),
+                         .record = write.record | kind,
                          .header = write.header.word(),
                          .key_hash = write.hash};
     log.Add(entry, nullptr);
