@@ -28,9 +28,9 @@ namespace nam::txn {
 ///
 /// The slot's word decides. The log may belong to the client's next transaction, which has claimed nothing
 /// and may hold locks. A locked record goes forward only if the slot says committing(T) and the block has the
-/// version of T above its header's; all others go back. Their victims are emptied, even without a new version:
-/// the client's WRITE may have placed later bytes of the row, and not the word. Only the victim of a record
-/// that the log calls only locked is whole.
+/// version of T above its header's; all others go back. Their victims are emptied, even without a new
+/// version: the client's WRITE may have placed later bytes of the row, and not the word. Only the victim of a
+/// record that the log calls only locked is whole.
 ///
 /// A lost client's member lives, and no other process fences it. Its own process ends the client's
 /// connections (LostClient) and marks the slot lost: from then on every client may recover it.
