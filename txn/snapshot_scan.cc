@@ -21,11 +21,26 @@ using Outcome = storage::VersionChoice::Outcome;
 constexpr int kRoundsMax = 10'000;
 constexpr int kRoundsAtOnce = 8;  // READs of moving blocks before a pause
 constexpr int64_t kPauseUs = 10;
+constexpr int kRoundsBeforeRecovery = 100;
 constexpr uint64_t kAskScratchBytes = 64;  // per block in doubt
 
 absl::Status CheckCancel(const ReadAt& at) {
   if (at.cancel == nullptr || !at.cancel->load(std::memory_order_relaxed)) return absl::OkStatus();
   return absl::CancelledError("the scan was cancelled");
+}
+
+/// Lets the session recover the holders that some blocks still wait for, now and then: it asks whether their
+/// members live.
+absl::Status RecoverHolders(std::span<BlockRead* const> blocks, const ReadAt& at, int round) {
+  if (at.recover == nullptr || round % kRoundsBeforeRecovery != kRoundsBeforeRecovery - 1)
+    return absl::OkStatus();
+  uint32_t last = 0;
+  for (const BlockRead* block : blocks) {
+    const uint32_t holder = block->header().client();
+    if (holder == 0 || holder == std::exchange(last, holder)) continue;
+    NAM_RETURN_IF_ERROR((*at.recover)(holder));
+  }
+  return absl::OkStatus();
 }
 
 /// Brings the slots of blocks whose words alone have arrived.
@@ -112,6 +127,7 @@ absl::Status ReadVersions(const RecordBlocks& from, std::span<BlockRead> blocks,
       if (choice.outcome == Outcome::kMoved || choice.outcome == Outcome::kInDoubt) again.push_back(block);
     }
     if (!in_doubt.empty()) NAM_RETURN_IF_ERROR(AskHolders(from.batch(), *at.state, in_doubt));
+    NAM_RETURN_IF_ERROR(RecoverHolders(again, at, round));
     std::swap(waiting, again);
   }
   return absl::OkStatus();

@@ -60,6 +60,8 @@ class Auditor {
     return *watermark;
   }
   int RecoverAll() { return *recovery_.RecoverAll(); }
+  /// For one that may die meanwhile.
+  absl::Status TryRecoverAll() { return recovery_.RecoverAll().status(); }
   bool Recover(uint32_t client) { return *recovery_.TryRecover(client); }
   /// 0: the member has no slot.
   uint32_t ClientOf(MemberId member) {
