@@ -103,7 +103,7 @@ absl::Status GroupWriter::Explain(const absl::Status& failed) {
 absl::Status GroupWriter::PlanColumns() {
   for (size_t c = 0; c < staged_->schema().columns.size(); ++c) {
     if (cancelled()) return absl::CancelledError("cancelled");
-    NAM_ASSIGN_OR_RETURN(ColumnCode code, PlanColumn(*staged_, c));
+    ColumnCode code = PlanColumn(*staged_, c);
     widths_.push_back(code.width);
     codes_.push_back(std::move(code));
   }
