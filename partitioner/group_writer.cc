@@ -64,7 +64,7 @@ GroupWriter::GroupWriter(catalog::Attachment& attachment, const TableSchema& sch
       options_(options),
       allocation_(allocation),
       staged_(std::make_unique<StagedTable>(schema, options.staged_bytes_max)),
-      placement_(attachment, allocation) {}
+      placement_(attachment, allocation, options.block_bytes) {}
 
 absl::Status GroupWriter::Append(const ColumnBatch& rows) {
   if (!estimated_.exchange(true)) NAM_RETURN_IF_ERROR(CheckRoom(rows));
