@@ -22,8 +22,8 @@ namespace nam::storage {
 /// All blocks of a chain have one layout, sized for the same number of rows, so a stream knows where each
 /// mini-page lies before it has read anything (I-Store, section 3). Values are codes: unsigned little-endian
 /// integers of the column's width, which the catalog decodes. Columns whose values are too many or too wide
-/// for codes are plain: 128-bit numbers, or texts, whose page size is set per chain. A block closes when any
-/// of its pages is full.
+/// for codes are plain: numbers of 128 bits, or texts, whose page size is set per chain. A block closes when
+/// any of its pages is full.
 ///
 ///     ├ end[0 … block_rows - 1], 4 bytes each ┼ the texts, one after the other ┤      page of plain text
 ///
