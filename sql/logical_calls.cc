@@ -171,8 +171,7 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
   if (adds_up && call.argument.type.kind == TypeKind::kTime) {
     NAM_ASSIGN_OR_RETURN(call.argument, builder().Cast(std::move(call.argument), Type::Interval(), position));
   }
-  NAM_ASSIGN_OR_RETURN(call.type,
-                       AggregateType(call.function, call.argument.type, call.second.type, name, position));
+  NAM_ASSIGN_OR_RETURN(call.type, AggregateType(call.function, call.argument, call.second, name, position));
   call.declared = DeclaredAggregate(call.function, call.argument);
   if (call.argument.type.kind == TypeKind::kReal && plan::HasMoments(call.function)) {
     NAM_ASSIGN_OR_RETURN(call.argument, builder().Cast(std::move(call.argument), Type::Double(), position));

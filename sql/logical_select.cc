@@ -456,9 +456,8 @@ absl::StatusOr<Expr> BindCount(LogicalSelect& expressions, const Node& node, Cla
         expr, expressions.builder().Cast(std::move(expr), Type::Integer(), node.position(), sizeof(int64_t)));
   }
   if (expr.type.kind != TypeKind::kInteger) {
-    return UserError(sqlstate::kTypeMismatch,
-                     absl::StrCat(name, " needs an integer, not ", TypeName(expr.type)), node.position(),
-                     "write a whole number");
+    return UserError(sqlstate::kTypeMismatch, absl::StrCat(name, " needs an integer, not ", ShownType(expr)),
+                     node.position(), "write a whole number");
   }
   if (!plan::IsConstant(expr)) {
     return UserError(sqlstate::kBadColumnReference, absl::StrCat(name, " must not contain columns"),
