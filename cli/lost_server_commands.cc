@@ -101,7 +101,7 @@ int RunResetTransactions(const ResetTransactionsOptions& options) {
   if (!lost.ok()) return ReportFailure(lost.status());
   std::printf(
       "The memory server with the state of transactions has died, so it is unknown which rows of record "
-      "tables were committed.\nThis drops the state%s; the next transaction creates a new one. Analytical "
+      "tables were committed.\nThis drops the state%s; the next transaction creates a new one. Columnar "
       "tables stay.\n",
       lost->empty()
           ? ", and no table: there is no record table"

@@ -33,7 +33,8 @@ absl::Status NoSuchDecimal(const Expr& e, double x) {
 
 absl::StatusOr<Value> TextToNumber(const Expr& e, const Value& from) {
   const auto bad = [&] {
-    return UserError(sqlstate::kBadText, "invalid " + TypeName(e.type) + ": " + Quote(from.text), e.position);
+    const std::string type = e.type.kind == TypeKind::kDecimal ? "decimal" : TypeName(e.type);
+    return UserError(sqlstate::kBadText, "invalid " + type + ": " + Quote(from.text), e.position);
   };
   const absl::StatusOr<Value> number = ParseNumeric(from.text);
   const absl::StatusOr<double> real =

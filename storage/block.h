@@ -13,7 +13,7 @@
 
 namespace nam::storage {
 
-/// A block of an analytical table: columnar inside (PAX), one mini-page per column.
+/// A block of a columnar table: columnar inside (PAX), one mini-page per column.
 ///
 ///     0         32                 + 24·columns       + 8·pointer_slots      page_offset[c]
 ///     ├ header ──┼ zone of column 0, 1, … ┼ pointer group ┼ mini-page 0 ┼ mini-page 1 ┼ … ┤
