@@ -88,7 +88,8 @@ int RunBury(const BuryOptions& options) {
   const absl::Status buried = (*client)->Bury(MemoryServerId(static_cast<uint16_t>(options.server)));
   if (!buried.ok()) return ReportFailure(buried);
   std::printf(
-      "Memory server %u is buried. Tables that have lost blocks are to be loaded again, or dropped.\n",
+      "Memory server %u is buried. Columnar tables that have lost blocks are to be loaded again or dropped, "
+      "record tables to be dropped.\n",
       options.server);
   return kExitOk;
 }

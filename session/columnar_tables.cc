@@ -284,8 +284,10 @@ absl::StatusOr<ResultSet> ColumnarTables::Insert(const sql::InsertStatement& sta
 absl::StatusOr<ResultSet> ColumnarTables::Truncate(const sql::TruncateStatement& statement) {
   std::shared_ptr<const proto::Table> table = statement.table.table;
   for (int tries = 1;; ++tries) {
+    partitioner::LoadOptions options = InsteadOf(*table);
+    options.empties = true;
     const absl::Status emptied =
-        Load(*table, InsteadOf(*table), {}, [](LoadedRows&) { return absl::OkStatus(); }).status();
+        Load(*table, options, {}, [](LoadedRows&) { return absl::OkStatus(); }).status();
     if (emptied.ok()) return CommandResult("TRUNCATE TABLE");
     if (!absl::IsAborted(emptied)) return emptied;
     const auto now = attachment_.catalog().GetTable(table->name());

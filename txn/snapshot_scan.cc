@@ -157,7 +157,10 @@ absl::Status SnapshotScan::Start(const Run& run) {
   const uint64_t first = layout.ChunkNumber(run.extent, run.first_chunk);
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target words,
                        from_.space().Resolve(layout.ChunkPosition(first)));
-  from_.batch().Read(words, reinterpret_cast<std::byte*>(words_), static_cast<uint32_t>(run.chunks * 8));
+  const uint64_t there = layout.ChunksIn(from_.space().BytesOf(run.extent));
+  run_.chunks = std::min(run.chunks, there - std::min(there, run.first_chunk));
+  if (run_.chunks == 0) return absl::OkStatus();
+  from_.batch().Read(words, reinterpret_cast<std::byte*>(words_), static_cast<uint32_t>(run_.chunks * 8));
   return from_.batch().Execute();
 }
 

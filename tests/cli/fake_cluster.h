@@ -124,6 +124,7 @@ class FakeCatalog final : public catalog::Client {
   absl::Status Leave(MemberId) override { return Refuse(); }
   absl::Status Bury(MemoryServerId) override { return Refuse(); }
   absl::StatusOr<AllocationId> BeginLoad(MemberId, const std::string&, bool) override { return Refuse(); }
+  absl::StatusOr<AllocationId> BeginToEmpty(MemberId, const std::string&) override { return Refuse(); }
   absl::StatusOr<uint64_t> CommitLoad(const proto::Table&, AllocationId) override { return Refuse(); }
   absl::Status AbortLoad(AllocationId) override { return Refuse(); }
   absl::Status DropTable(const std::string&) override { return Refuse(); }

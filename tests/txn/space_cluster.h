@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -28,6 +29,7 @@ class SpaceCluster final : public fabric::RegionDirectory, public ExtentSource {
     fabric::sim::FaultPlan faults;
     uint64_t extent_bytes = 64 << 10;
     size_t extents_max = 512;
+    uint64_t first_extent_bytes = 0;  // the first extents are short: this many bytes, then thrice as many, …
   };
   explicit SpaceCluster(const Options& options) : options_(options) {
     if (options.kind == fabric::Kind::kSim) {
@@ -66,8 +68,11 @@ class SpaceCluster final : public fabric::RegionDirectory, public ExtentSource {
     const std::lock_guard lock(mutex_);
     if (known < extents_.size()) return extents_;
     if (known >= options_.extents_max) return absl::ResourceExhaustedError("no memory server has room");
+    uint64_t bytes = options_.first_extent_bytes;
+    for (size_t i = 0; i < known && bytes < options_.extent_bytes; ++i) bytes *= 3;
     extents_.push_back({.server = MemoryServerId(static_cast<uint16_t>(known % 2 + 1)),
                         .offset = known / 2 * options_.extent_bytes,
+                        .bytes = std::min(bytes, options_.extent_bytes),
                         .grant = std::make_shared<fabric::Grant>(AllocationId(known + 1), /*attempt=*/0)});
     return extents_;
   }

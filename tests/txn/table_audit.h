@@ -135,6 +135,7 @@ class Auditor {
     for (uint64_t at = 0; at < table.space().extents() * layout.chunks; ++at) {
       const uint64_t chunk = layout.ChunkNumber(at / layout.chunks, at % layout.chunks);
       const std::span<const uint64_t> words = *table.allocator().ReadWords(batch_, at / layout.chunks);
+      if (at % layout.chunks >= words.size()) continue;  // of a short extent
       const ChunkWord word(words[at % layout.chunks]);
       batch_.Reset();
       const uint64_t free_before = audit.free;
