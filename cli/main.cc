@@ -421,7 +421,7 @@ class NamCommandLine final : public CommandLine {
     Add(sim, "--seeds", sim_.seeds, "number of consecutive seeds, from --seed on");
     Add(sim, "--generation", sim_.generation, "fdr, edr, hdr, ndr, or a file that describes a network (fdr)",
         "NAME|FILE");
-    AddChoice(sim, "--workload", sim_.workload, {"ssb", "tpch", "checkout", "bank", "all"},
+    AddChoice(sim, "--workload", sim_.workload, {"ssb", "tpch", "checkout", "bank", "shop", "all"},
               "with all, each seed draws one");
     Add(sim, "--faults", sim_.faults,
         "all, none, or some of "

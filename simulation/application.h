@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "catalog/attachment.h"
 #include "txn/check/history.h"
 #include "txn/check/history_checker.h"
 #include "txn/cluster_tables.h"
@@ -38,6 +40,10 @@ class Application {
   virtual std::vector<txn::RecordTableOptions> tables() const = 0;
   /// Options of the customers' sessions.
   virtual txn::RsiOptions session_options() const { return {}; }
+  /// Makes the ordered indexes of the tables, which are empty.
+  virtual absl::Status CreateIndexes(catalog::Attachment& /*attachment*/, txn::Session& /*session*/) {
+    return absl::OkStatus();
+  }
   /// Inserts all rows that must exist before the first customer.
   virtual absl::Status Fill(txn::Session& session) = 0;
   virtual absl::StatusOr<std::unique_ptr<Customer>> NewCustomer(txn::Session& session,
@@ -55,6 +61,10 @@ class Application {
   txn::HistoryRecorder& NewRecorder();
   uint32_t sessions() const { return static_cast<uint32_t>(histories_.size()); }
   void Wrong(std::string what) { wrong_.push_back(std::move(what)); }
+  /// For audits: repeats a transaction until it has committed, while it is aborted or servers are not there.
+  /// `otherwise` says what is wrong if that takes too long.
+  absl::Status UntilDone(Clock& clock, const std::string& otherwise,
+                         const std::function<absl::Status()>& transaction);
 
   txn::CheckOptions check_;
 
@@ -67,6 +77,9 @@ class Application {
 /// Accounts in two tables, with transfers between them; accounts are also opened and closed. The total is the
 /// same in every snapshot.
 std::unique_ptr<Application> NewBank(RandomStream random);
+/// Goods and their orders, with a foreign key between them, unique and other indexes, rows that are locked
+/// and not changed, and transactions of thousands of rows.
+std::unique_ptr<Application> NewShop(RandomStream random);
 /// tpcw's checkout.
 std::unique_ptr<Application> NewCheckout(RandomStream random);
 

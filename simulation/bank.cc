@@ -1,11 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <functional>
 #include <span>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "simulation/application.h"
 
@@ -20,7 +18,6 @@ using txn::Session;
 using txn::TableHandle;
 
 constexpr int64_t kFirstBalance = 1'000;
-constexpr int64_t kAuditPauseUs = 1'000;
 
 /// Repeats its write's number and the balance, so that a mix of two rows is detectable.
 struct AccountRow {
@@ -81,6 +78,8 @@ class Teller final : public Customer {
   absl::StatusOr<bool> Commit();
   /// Handles an error: false for an abort, else the error.
   absl::StatusOr<bool> End(const absl::Status& status);
+  /// As End, with an error for an abort.
+  absl::Status Done(const absl::Status& status);
 
   struct Seen {
     Account account;
@@ -146,9 +145,10 @@ class Bank final : public Application {
   absl::Status Audit(Session& session, Clock& clock) override {
     Teller teller(*this, session, NewRecorder(), RandomStream(0));
     if (absl::Status opened = teller.Open(); !opened.ok()) return opened;
-    const absl::Status rewritten = UntilDone(teller, clock, "changed", &Bank::ReadAndRewrite);
+    const absl::Status rewritten =
+        UntilDone(clock, "accounts cannot be changed", [&] { return teller.Done(ReadAndRewrite(teller)); });
     if (!rewritten.ok()) return rewritten;
-    return UntilDone(teller, clock, "read", [](Teller& last) { return last.ReadAll(); });
+    return UntilDone(clock, "accounts cannot be read", [&] { return teller.Done(teller.ReadAll()); });
   }
 
   std::vector<Account> Accounts() const {
@@ -164,22 +164,6 @@ class Bank final : public Application {
   void Report(std::string what) { Wrong(std::move(what)); }
 
  private:
-  /// Repeats a transaction until it has committed.
-  absl::Status UntilDone(Teller& teller, Clock& clock, const char* what,
-                         const std::function<absl::Status(Teller&)>& work) {
-    const Deadline deadline = clock.After(kAuditUs);
-    while (true) {
-      const absl::StatusOr<bool> done = teller.End(work(teller));
-      if (done.ok() && *done) return absl::OkStatus();
-      if (!done.ok() && !absl::IsUnavailable(done.status())) return done.status();
-      if (clock.Passed(deadline)) {
-        Wrong(absl::StrCat("though all is mended, accounts cannot be ", what, ": ",
-                           done.ok() ? "they are locked" : done.status().ToString()));
-        return absl::OkStatus();
-      }
-      clock.SleepUntil(clock.After(kAuditPauseUs));
-    }
-  }
   static absl::Status ReadAndRewrite(Teller& teller) {
     if (absl::Status read = teller.ReadAll(); !read.ok()) return read;
     for (const Teller::Seen& seen : std::vector(teller.seen())) {
@@ -318,6 +302,12 @@ absl::StatusOr<bool> Teller::End(const absl::Status& status) {
   if (status.code() == absl::StatusCode::kDataLoss) session_.Abort();
   if (txn::AbortReasonOf(status).has_value()) return false;
   return status;
+}
+
+absl::Status Teller::Done(const absl::Status& status) {
+  const absl::StatusOr<bool> done = End(status);
+  if (!done.ok() || *done) return done.status();
+  return status.ok() ? txn::AbortStatus(txn::AbortReason::kWriteWrite, "the commit") : status;
 }
 
 absl::StatusOr<bool> Teller::RunOne() {

@@ -21,8 +21,9 @@
 namespace nam::simulation {
 namespace {
 
-/// Operations of a TPC-H query at scale factor 0.01 relative to an SSB query at 0.002.
-constexpr double kTpchOperations = 20;
+/// Operations of a statement relative to an SSB query's at scale factor 0.002: of a TPC-H query at 0.01, and
+/// of a shop's transaction of some thousand rows.
+constexpr double kTpchOperations = 20, kShopOperations = 20;
 constexpr int64_t kVirtualNsMax = 3'000'000'000'000;
 
 /// The parts of a scenario draw from separate streams, so that changing one leaves the others unchanged.
@@ -62,11 +63,9 @@ struct NamedWorkloads {
   const char* name;
   Workloads workload;
 };
-constexpr NamedWorkloads kWorkloads[] = {{"all", Workloads::kAll},
-                                         {"ssb", Workloads::kSsb},
-                                         {"tpch", Workloads::kTpch},
-                                         {"checkout", Workloads::kCheckout},
-                                         {"bank", Workloads::kBank}};
+constexpr NamedWorkloads kWorkloads[] = {{"all", Workloads::kAll},   {"ssb", Workloads::kSsb},
+                                         {"tpch", Workloads::kTpch}, {"checkout", Workloads::kCheckout},
+                                         {"bank", Workloads::kBank}, {"shop", Workloads::kShop}};
 
 /// A directory for the catalog's store, in memory if the host has such a file system; removed with this
 /// object.
@@ -119,8 +118,8 @@ struct Scenario {
 
 Scenario DrawScenario(const RunOptions& options) {
   RandomStream random = StreamOf(options.seed, 5);
-  constexpr Workloads kDrawn[] = {Workloads::kSsb, Workloads::kTpch, Workloads::kCheckout, Workloads::kBank,
-                                  Workloads::kBank};
+  constexpr Workloads kDrawn[] = {Workloads::kSsb,  Workloads::kTpch, Workloads::kCheckout,
+                                  Workloads::kBank, Workloads::kBank, Workloads::kShop};
   const Workloads drawn = kDrawn[random.Below(std::size(kDrawn))];
   return {.workload = options.workload == Workloads::kAll ? drawn : options.workload,
           .in_place = random.OneIn(3)};
@@ -145,8 +144,8 @@ void RunQueries(Cluster& cluster, Adversary& adversary, RandomStream& random, co
 
 void RunTransactions(Cluster& cluster, Adversary& adversary, RandomStream& random, Workloads which,
                      RunResult& result) {
-  TransactionWorkload workload(cluster, adversary, which == Workloads::kBank ? NewBank : NewCheckout,
-                               RandomStream(random.Next()), result);
+  const auto make = which == Workloads::kBank ? NewBank : which == Workloads::kShop ? NewShop : NewCheckout;
+  TransactionWorkload workload(cluster, adversary, make, RandomStream(random.Next()), result);
   const int customers = static_cast<int>(random.Between(1, 4));
   workload.Run(customers, static_cast<int>(random.Magnitude(10, 200)));
   if (const absl::Status mended = adversary.Stop(); !mended.ok()) {
@@ -202,7 +201,7 @@ absl::StatusOr<Workloads> ParseWorkload(const std::string& name) {
     if (name == named.name) return named.workload;
   }
   return absl::InvalidArgumentError(
-      absl::StrFormat("`%s` is no workload; they are all, ssb, tpch, checkout, bank", name));
+      absl::StrFormat("`%s` is no workload; they are all, ssb, tpch, checkout, bank, shop", name));
 }
 
 const char* WorkloadName(Workloads workload) {
@@ -233,8 +232,10 @@ RunResult Run(const RunOptions& options, const QueryAnswers& answers) {
   fabric::sim::WorldOptions world_options;
   world_options.seed = options.seed;
   world_options.nic = options.nic;
-  world_options.faults =
-      DrawPlan(options.faults, random, scenario.workload == Workloads::kTpch ? kTpchOperations : 1);
+  const double operations = scenario.workload == Workloads::kTpch   ? kTpchOperations
+                            : scenario.workload == Workloads::kShop ? kShopOperations
+                                                                    : 1;
+  world_options.faults = DrawPlan(options.faults, random, operations);
   world_options.in_place = scenario.in_place;
   world_options.duration_ns_max = kVirtualNsMax;
   world_options.trace_path = options.trace_path;

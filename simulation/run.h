@@ -26,6 +26,7 @@ enum class Workloads : uint8_t {
   kTpch,
   kCheckout,
   kBank,
+  kShop,
 };
 
 struct RunOptions {
@@ -36,7 +37,7 @@ struct RunOptions {
   std::string trace_path;  // empty: no trace
 };
 
-/// `all`, `ssb`, `tpch`, `checkout`, `bank`.
+/// `all`, `ssb`, `tpch`, `checkout`, `bank`, `shop`.
 absl::StatusOr<Workloads> ParseWorkload(const std::string& name);
 const char* WorkloadName(Workloads workload);
 

@@ -32,6 +32,15 @@ uint64_t StateBytesOf(Client& client) {
   return bytes;
 }
 
+/// Tells the parents of foreign keys from former tables of their names.
+absl::Status NameParents(Client& client, proto::RecordStorage& child) {
+  for (proto::ForeignKey& key : *child.mutable_foreign_keys()) {
+    NAM_ASSIGN_OR_RETURN(const auto parent, client.attachment().catalog().GetTable(key.parent()));
+    key.set_parent_allocation(parent->allocation());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 TransactionWorkload::TransactionWorkload(Cluster& cluster, Adversary& adversary, Factory make,
@@ -66,8 +75,9 @@ absl::Status TransactionWorkload::WithSession(Client& client, const txn::RsiOpti
 
 absl::Status TransactionWorkload::DropTables(Client& client) {
   catalog::Client& catalog = client.attachment().catalog();
-  for (const txn::RecordTableOptions& table : application_->tables()) {
-    const absl::Status dropped = catalog.DropTable(table.name);
+  const std::vector<txn::RecordTableOptions> tables = application_->tables();
+  for (auto table = tables.rbegin(); table != tables.rend(); ++table) {  // children before their parents
+    const absl::Status dropped = catalog.DropTable(table->name);
     if (!dropped.ok() && !absl::IsNotFound(dropped)) return dropped;
   }
   // Like `nam reset-transactions`: refused unless the server with the transaction state has died.
@@ -79,12 +89,14 @@ absl::Status TransactionWorkload::MakeTables(Client& client) {
   NAM_RETURN_IF_ERROR(OnItsThread(client, [&] { return DropTables(client); }));
   application_ = make_(RandomStream(random_.Next()));
   NAM_RETURN_IF_ERROR(OnItsThread(client, [&]() -> absl::Status {
-    for (const txn::RecordTableOptions& table : application_->tables()) {
+    for (txn::RecordTableOptions& table : application_->tables()) {
+      if (table.table.has_record()) NAM_RETURN_IF_ERROR(NameParents(client, *table.table.mutable_record()));
       NAM_RETURN_IF_ERROR(txn::CreateTable(client.attachment(), table));
     }
     return absl::OkStatus();
   }));
   return WithSession(client, {}, [&](txn::Session& session) -> absl::Status {
+    NAM_RETURN_IF_ERROR(application_->CreateIndexes(client.attachment(), session));
     NAM_RETURN_IF_ERROR(application_->Fill(session));
     // From here on every session's snapshot includes it.
     return session.AwaitCommits().status();
@@ -178,9 +190,11 @@ class TransactionWorkload::CustomerThread {
 
 void TransactionWorkload::CheckHistories() {
   const std::vector<const txn::SessionHistory*> histories = application_->histories();
+  txn::CheckOptions check = application_->check();
+  check.ordered_locks = cluster_.options().timestamps == catalog::kDefaultTimestamps;
   for (const bool timestamps : {true, false}) {
-    const txn::CheckReport report = timestamps ? txn::CheckTimestamps(histories, application_->check())
-                                               : txn::CheckDependencies(histories, application_->check());
+    const txn::CheckReport report =
+        timestamps ? txn::CheckTimestamps(histories, check) : txn::CheckDependencies(histories, check);
     if (!report.ok()) examiner_.Fail(report.ToString());
   }
   for (const std::string& wrong : application_->TakeWrong()) examiner_.Fail(wrong);

@@ -80,7 +80,7 @@ TEST(ClusterTpchTest, QueriesAreRightUnderFaults) {
 }
 
 TEST(ClusterWithoutFaultsTest, EveryTransactionCommitsOrConflicts) {
-  for (const Workloads workload : {Workloads::kCheckout, Workloads::kBank}) {
+  for (const Workloads workload : {Workloads::kCheckout, Workloads::kBank, Workloads::kShop}) {
     for (uint64_t seed = 1; seed <= 2; ++seed) {
       const RunResult result = RunSeed(seed, *FaultKinds::Parse("none"), "fdr", workload);
       EXPECT_EQ(result.loads, 1);
@@ -101,6 +101,28 @@ TEST(ClusterOneKindTest, EveryKindOfFaultIsMet) {
     }
     EXPECT_GE(met, 2) << kind;
   }
+}
+
+/// Indexes, foreign keys, locks and large transactions, while processes of all kinds stand still for a while,
+/// and then under all kinds of faults.
+TEST(ClusterShopTest, EverySnapshotHoldsThoughProcessesPause) {
+  int right = 0, pauses = 0;
+  const uint64_t seeds = FromEnvironment("NAM_SIM_SHOPS", 12);
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const RunResult result = RunSeed(seed, *FaultKinds::Parse("pauses"), "fdr", Workloads::kShop);
+    right += result.right;
+    for (const auto& [what, times] : result.faults) pauses += times;
+  }
+  EXPECT_GT(right, 200);
+  EXPECT_GT(pauses, 10);
+}
+
+TEST(ClusterShopTest, EverySnapshotHoldsUnderAllFaults) {
+  int right = 0;
+  const uint64_t seeds = FromEnvironment("NAM_SIM_SHOPS", 8);
+  for (uint64_t seed = 1; seed <= seeds; ++seed)
+    right += RunSeed(seed, FaultKinds(), "fdr", Workloads::kShop).right;
+  EXPECT_GT(right, 50);
 }
 
 TEST(ClusterDeterminismTest, OtherSeedsHaveOtherHistories) {

@@ -152,8 +152,8 @@ class MortalFabric final : public fabric::Fabric {
   /// After this many work requests its user dies. The rest of that posting is lost on its way; requests to
   /// other servers behind it still arrive.
   void LoseAfter(uint64_t requests) { lose_in_ = requests; }
-  /// After this many work requests its user dies in the middle of the next one: of a WRITE only the later half
-  /// is placed. Words are placed whole.
+  /// After this many work requests its user dies in the middle of the next one: of a WRITE only the later
+  /// half is placed. Words are placed whole.
   void TearAfter(uint64_t requests) { tear_in_ = requests; }
   /// After this many work requests the queue pair that gets the next one breaks, and again every `then`
   /// requests after that. Requests posted before take effect, late unless `answered_us` have passed before

@@ -1,8 +1,8 @@
 #include "txn/rsi/client_log.h"
 
 #include <span>
+#include <utility>
 
-#include "base/check.h"
 #include "base/status_macros.h"
 
 namespace nam::txn {
@@ -65,10 +65,7 @@ absl::StatusOr<LogEncoder> ClientLog::Start(uint64_t bytes) {
   segments_ = LogSegmentsOf(bytes);
   if (positions_.empty()) NAM_RETURN_IF_ERROR(FindFirst());
   if (positions_.size() > segments_ + kSpareSegments) NAM_RETURN_IF_ERROR(Keep(segments_));
-  while (positions_.size() < segments_) {
-    NAM_ASSIGN_OR_RETURN(const uint64_t position, AllocateSegment());
-    positions_.push_back(position);
-  }
+  if (positions_.size() < segments_) NAM_RETURN_IF_ERROR(Allocate(segments_ - positions_.size(), positions_));
   const bool one = segments_ == 1;
   return LogEncoder(batch_.Scratch(one ? sizeof(LogSegmentHeader) + bytes : segments_ * kLogSegmentBytes));
 }
@@ -97,48 +94,54 @@ absl::Status ClientLog::FindFirst() {
     positions_.push_back(*first);
     return absl::OkStatus();
   }
-  NAM_ASSIGN_OR_RETURN(const uint64_t position, AllocateSegment());
+  std::vector<uint64_t> taken;
+  NAM_RETURN_IF_ERROR(Allocate(1, taken));
   uint64_t* const old = batch_.Word();
-  batch_.CompareAndSwap(at, *first, position, old);
+  batch_.CompareAndSwap(at, *first, taken[0], old);
   NAM_RETURN_IF_ERROR(batch_.Execute());
   if (*old != *first) return absl::InternalError("another client uses this one's slot");
-  positions_.push_back(position);
+  positions_.push_back(taken[0]);
   return absl::OkStatus();
 }
 
-// Clients begin in different extents, which lie on different memory servers.
-absl::StatusOr<uint64_t> ClientLog::AllocateSegment() {
+// Clients begin in different extents, which lie on different memory servers. Looks at each extent once,
+// however many segments a large log takes.
+absl::Status ClientLog::Allocate(size_t count, std::vector<uint64_t>& taken) {
   NAM_ASSIGN_OR_RETURN(ExtentSpace* const extents, space_.Open());
+  const size_t wanted = taken.size() + count, first_known = extents->extents();
+  size_t looked = 0;
   while (true) {
-    const size_t count = extents->extents();
-    for (size_t i = 0; i < count; ++i) {
-      const uint64_t extent = (slot_.client + i) % count;
+    for (const size_t known = extents->extents(); looked < known; ++looked) {
+      const uint64_t extent = looked < first_known ? (slot_.client + looked) % first_known : looked;
       if (extents->Lost(SegmentPosition(extent, 0))) continue;
-      NAM_ASSIGN_OR_RETURN(const std::optional<uint64_t> taken, AllocateFrom(*extents, extent));
-      if (taken.has_value()) return *taken;
+      NAM_RETURN_IF_ERROR(AllocateFrom(*extents, extent, wanted - taken.size(), taken));
+      if (taken.size() == wanted) return absl::OkStatus();
     }
     NAM_RETURN_IF_ERROR(extents->Grow());
-    NAM_CHECK(extents->extents() > count, "Grow adds an extent");
   }
 }
 
-absl::StatusOr<std::optional<uint64_t>> ClientLog::AllocateFrom(ExtentSpace& extents, uint64_t extent) {
+absl::Status ClientLog::AllocateFrom(ExtentSpace& extents, uint64_t extent, size_t most,
+                                     std::vector<uint64_t>& taken) {
   const size_t kept = batch_.scratch_used();
   NAM_ASSIGN_OR_RETURN(const uint64_t* const words, ReadWords(batch_, extents, extent));
-  uint64_t* const old = batch_.Word();
-  std::optional<uint64_t> taken;
+  std::vector<std::pair<uint64_t, const uint64_t*>> claims;  // position, and its word before
   // Clients begin at different places, so that they rarely collide.
-  for (uint64_t i = 0; i < kLogSegments - 1 && !taken.has_value(); ++i) {
+  for (uint64_t i = 0; i < kLogSegments - 1 && claims.size() < most; ++i) {
     const uint64_t segment = 1 + (slot_.client * 7 + i) % (kLogSegments - 1);
     if (LogSegmentWord(words[segment]).used()) continue;
     const uint64_t position = SegmentPosition(extent, segment);
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, extents.Resolve(WordPosition(position)));
+    uint64_t* const old = batch_.Word();
     batch_.CompareAndSwap(at, 0, OwnWord().word(), old);
-    NAM_RETURN_IF_ERROR(batch_.Execute());
-    if (*old == 0) taken = position;
+    claims.emplace_back(position, old);
+  }
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  for (const auto& [position, old] : claims) {
+    if (*old == 0) taken.push_back(position);
   }
   batch_.Reset(kept);
-  return taken;
+  return absl::OkStatus();
 }
 
 // The log in them is over: a client that finds it truncated finds no lock of it either.

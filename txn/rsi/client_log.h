@@ -86,8 +86,9 @@ class ClientLog {
  private:
   absl::Status Keep(size_t segments);
   absl::Status FindFirst();
-  absl::StatusOr<uint64_t> AllocateSegment();
-  absl::StatusOr<std::optional<uint64_t>> AllocateFrom(ExtentSpace& extents, uint64_t extent);
+  /// Adds so many segments to `taken`.
+  absl::Status Allocate(size_t count, std::vector<uint64_t>& taken);
+  absl::Status AllocateFrom(ExtentSpace& extents, uint64_t extent, size_t most, std::vector<uint64_t>& taken);
   LogSegmentWord OwnWord() const { return LogSegmentWord::Of(slot_.client, slot_.owner.session); }
 
   LogSpace& space_;

@@ -195,6 +195,14 @@ absl::StatusOr<bool> Recovery::Retire(const LostClient& lost) {
 // for dead, the word may be another client's at the next look, so one look must suffice.
 absl::Status Recovery::RecoverLost(LostClient& lost) {
   const size_t kept = batch_.scratch_used();
+  const absl::Status finished = DecideAndFinish(lost);
+  NAM_RETURN_IF_ERROR(
+      batch_.Execute());  // also behind an error: requests may be left that use the scratch memory
+  batch_.Reset(kept);
+  return finished;
+}
+
+absl::Status Recovery::DecideAndFinish(LostClient& lost) {
   if (lost.deciding != 0) {
     NAM_ASSIGN_OR_RETURN(const uint64_t word, ReadWord(geometry_.slot(lost.client) + kSlotWordOffset));
     if (SlotWord(word).timestamp() == lost.deciding) {
@@ -215,8 +223,6 @@ absl::Status Recovery::RecoverLost(LostClient& lost) {
       NAM_RETURN_IF_ERROR(Swap(recoverer_at, self_.word(), 0).status());
     }
   }
-  NAM_RETURN_IF_ERROR(batch_.Execute());
-  batch_.Reset(kept);
   return absl::OkStatus();
 }
 

@@ -69,6 +69,7 @@ class Recovery {
  private:
   absl::StatusOr<bool> Recover(uint32_t client);
   absl::StatusOr<bool> TakeOver(uint32_t client);
+  absl::Status DecideAndFinish(LostClient& lost);
   absl::StatusOr<bool> FenceOwner(uint32_t client, uint64_t* owner_word);
   absl::Status Finish(uint32_t client, uint64_t owner_word, bool locks);
   /// Decides a slot's word that no other client changes any more; an error if it has already changed. The

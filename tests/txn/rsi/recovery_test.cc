@@ -261,8 +261,8 @@ TEST_P(RecoveryTest, TheSlotDecidesForBothTables) {
   }
 }
 
-/// A client dies in the middle of each of its work requests in turn: only the later half of a WRITE is placed.
-/// After recovery every snapshot sees whole rows, or is too old.
+/// A client dies in the middle of each of its work requests in turn: only the later half of a WRITE is
+/// placed. After recovery every snapshot sees whole rows, or is too old.
 TEST_P(RecoveryTest, ARowThatIsHalfWrittenIsNoVersion) {
   const auto put = [](Teller& teller, int64_t balance, char fill) {
     Account account{1, balance};
