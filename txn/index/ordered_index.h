@@ -58,6 +58,14 @@ class OrderedIndex {
   absl::Status Create() { return blocks_.Create(); }
   ExtentSpace& space() { return blocks_.space(); }
 
+  /// An entry that is to be added or removed.
+  struct Change {
+    const std::byte* entry = nullptr;  // the caller's: key and value as OrderedShape::Compose writes them
+    bool applied = false;              // result: the index has changed
+    bool any_null = false;             // the caller's
+  };
+  const OrderedShape& shape() const { return options_.shape; }
+
   /// False if the pair existed.
   absl::StatusOr<bool> Insert(std::span<const std::byte> key, uint64_t value);
   /// False if the pair did not exist.

@@ -83,10 +83,14 @@ struct OrderedShape {
     NAM_CHECK(key.size() == key_bytes, "keys are of the index's length");
     OrderedEntry entry;  // bytes past entry_bytes do not count
     std::memcpy(entry.data(), key.data(), key.size());
-    const uint64_t ordered = std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
-    std::memcpy(entry.data() + key.size(), &ordered, sizeof(ordered));
+    SetValue(entry.data(), value);
     return entry;
   }
+  void SetValue(std::byte* entry, uint64_t value) const {
+    const uint64_t ordered = std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
+    std::memcpy(entry + key_bytes, &ordered, sizeof(ordered));
+  }
+  std::span<const std::byte> KeyOf(const std::byte* entry) const { return {entry, key_bytes}; }
   uint64_t ValueOf(const std::byte* entry) const {
     uint64_t ordered;
     std::memcpy(&ordered, entry + key_bytes, sizeof(ordered));

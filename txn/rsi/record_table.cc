@@ -52,6 +52,8 @@ absl::Status RecordTable::SetIndexes(std::span<const IndexDescription> indexes) 
     if (now[i] == nullptr) now[i] = std::move(*known(indexes[i]));
   }
   indexes_ = std::move(now);
+  change_bytes_ = 0;
+  for (const std::unique_ptr<TableIndex>& index : indexes_) change_bytes_ += index->change_bytes();
   return absl::OkStatus();
 }
 

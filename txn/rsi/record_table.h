@@ -48,6 +48,8 @@ class RecordTable {
   const RecordBlocks& blocks() const { return blocks_; }
   HashIndex& index() { return index_; }
   std::span<const std::unique_ptr<TableIndex>> indexes() const { return indexes_; }
+  /// The memory that a commit takes for the index entries of one row with new keys.
+  uint32_t change_bytes() const { return change_bytes_; }
   /// The foreign keys that reference this table.
   std::span<const ReferenceDescription> references() const { return references_; }
   RecordAllocator& allocator() { return allocator_; }
@@ -90,6 +92,7 @@ class RecordTable {
   const uint32_t index_owner_;  // names the client in locks of nodes
   const TableIndex::ConfirmGone confirm_gone_;
   std::vector<std::unique_ptr<TableIndex>> indexes_;
+  uint32_t change_bytes_ = 0;
   std::vector<ReferenceDescription> references_;
 };
 

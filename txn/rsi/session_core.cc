@@ -107,7 +107,8 @@ absl::Status SessionCore::CheckScratch(uint64_t bytes) const {
   const WriteSet& writes = transaction.writes;
   const uint64_t commit =
       transaction.locking ? 0 : writes.size() * kCommitBytes + writes.inserts() * kInsertBytes;
-  const uint64_t kept = writes.bytes() + transaction.rows.bytes();
+  const uint64_t kept =
+      writes.bytes() + writes.entry_bytes() + transaction.rows.bytes() + transaction.sorted_bytes;
   if (bytes + commit + kept + kReserve <= batch.scratch_left()) [[likely]]
     return absl::OkStatus();
   return TooLargeStatus(absl::StrFormat(

@@ -71,6 +71,38 @@ TEST_P(RsiIndexTest, OwnWritesAreInTheirPlace) {
   EXPECT_EQ(other.KeysBy(index), (Keys{2, 5, 3, 1}));
 }
 
+/// The statement that goes beyond the bound is refused. An entry of a short key takes 32 bytes, beside some
+/// 900 of the row.
+TEST_P(RsiIndexTest, EntriesAreMemoryOfTheirTransaction) {
+  const auto item = [](uint64_t key) {
+    const std::string name = {static_cast<char>('a' + key / 100 % 100), static_cast<char>('!' + key % 100)};
+    return ItemOf(key, static_cast<uint8_t>(key % 250), name.c_str());
+  };
+  const auto rows_that_fit = [&](Clerk& clerk) {
+    clerk.session->SetTransactionBytesMax(5 << 20);
+    EXPECT_TRUE(clerk.session->Begin().ok());
+    uint64_t fits = 0;
+    absl::Status status = clerk.Insert(item(0));
+    while (status.ok()) status = clerk.Insert(item(++fits));
+    EXPECT_TRUE(IsTooLarge(status)) << status;
+    return fits;
+  };
+  Clerk plain(cluster_, 1);
+  const uint64_t without = rows_that_fit(plain);
+  const AllocationId by_group = *Create(ByGroup()), by_name = *Create(ByName());
+  Clerk clerk(cluster_, 2);
+  const uint64_t fits = rows_that_fit(clerk);
+  EXPECT_LT(fits, without - without / 32);
+  EXPECT_GT(fits, without - without / 8);
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  for (uint64_t key = 0; key < fits; ++key) ASSERT_TRUE(clerk.Insert(item(key)).ok());
+  const auto committed = clerk.session->Commit();
+  ASSERT_TRUE(committed.ok()) << committed.status();
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  EXPECT_EQ(clerk.KeysBy(by_group).size(), fits);
+  EXPECT_EQ(clerk.KeysBy(by_name).size(), fits);
+}
+
 // An extent has room for some thousand entries.
 TEST_P(RsiIndexTest, EntriesOfOldVersionsAreRemoved) {
   const AllocationId index = *Create(ByGroup(), 1);
