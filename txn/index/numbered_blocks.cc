@@ -29,15 +29,29 @@ absl::Status NumberedBlocks::Provide(uint64_t number) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<uint64_t> NumberedBlocks::Take(uint64_t count) {
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target cursor, space_.Resolve(0));
+  const size_t kept = batch_.scratch_used();
+  auto* const old = batch_.Word();
+  batch_.FetchAdd(cursor, count, old);
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  const uint64_t first = fixed_ + *old;
+  batch_.Reset(kept);
+  return first;
+}
+
+absl::Status NumberedBlocks::Reserve(uint64_t blocks) {
+  if (spare_.size() >= blocks) return absl::OkStatus();
+  const uint64_t missing = blocks - spare_.size();
+  NAM_ASSIGN_OR_RETURN(const uint64_t first, Take(missing));
+  for (uint64_t i = missing; i > 0; --i) spare_.push_back(first + i - 1);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<uint64_t> NumberedBlocks::Allocate(uint64_t count) {
   if (spare_.empty()) {
-    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target cursor, space_.Resolve(0));
-    const size_t kept = batch_.scratch_used();
-    auto* const old = batch_.Word();
-    batch_.FetchAdd(cursor, count, old);
-    NAM_RETURN_IF_ERROR(batch_.Execute());
-    spare_.push_back(fixed_ + *old);
-    batch_.Reset(kept);
+    NAM_ASSIGN_OR_RETURN(const uint64_t taken, Take(count));
+    spare_.push_back(taken);
   }
   // Without memory the numbers stay with this client until there is some.
   NAM_RETURN_IF_ERROR(Provide(spare_.back() + count - 1));

@@ -91,6 +91,10 @@ struct OrderedShape {
     std::memcpy(entry + key_bytes, &ordered, sizeof(ordered));
   }
   std::span<const std::byte> KeyOf(const std::byte* entry) const { return {entry, key_bytes}; }
+  /// The number of the child behind an entry of an inner node.
+  void SetChild(std::byte* entry, uint64_t child) const {
+    std::memcpy(entry + entry_bytes(), &child, sizeof(child));
+  }
   uint64_t ValueOf(const std::byte* entry) const {
     uint64_t ordered;
     std::memcpy(&ordered, entry + key_bytes, sizeof(ordered));
@@ -119,29 +123,27 @@ class OrderedNode {
     return number;
   }
   size_t used_bytes() const { return entries_at() + count() * stride(); }
-  bool HasRoom() const { return used_bytes() + stride() <= shape_->payload_bytes; }
+  /// The number of entries that fit.
+  uint32_t capacity() const {
+    return static_cast<uint32_t>((shape_->payload_bytes - entries_at()) / stride());
+  }
 
   /// The index of the first entry that is not smaller.
-  uint32_t LowerBound(const OrderedEntry& wanted) const;
-  bool Holds(uint32_t i, const OrderedEntry& wanted) const {
-    return i < count() && shape_->Compare(entry(i), wanted.data()) == 0;
+  uint32_t LowerBound(const std::byte* wanted) const;
+  bool Holds(uint32_t i, const std::byte* wanted) const {
+    return i < count() && shape_->Compare(entry(i), wanted) == 0;
   }
   /// Whether `wanted` belongs to a node to the right.
-  bool Beyond(const OrderedEntry& wanted) const {
-    return bounded() && shape_->Compare(wanted.data(), high()) >= 0;
-  }
+  bool Beyond(const std::byte* wanted) const { return bounded() && shape_->Compare(wanted, high()) >= 0; }
 
   void Clear(uint32_t level);
-  void CopyFrom(const OrderedNode& other);
   void SetRight(uint64_t number, const std::byte* high);  // high null: no bound
-  void Insert(uint32_t i, const OrderedEntry& inserted, uint64_t child);
-  void Erase(uint32_t i);
-  /// Copies the full node to `lower` and `upper`, with one more entry. The caller sets their links (right,
-  /// high). Both get some entries; ascending inserts leave full nodes behind.
-  /// Returns the separator: at most upper's first entry. In leaves it has no value if the keys differ, so
-  /// that a key with one value lies in one leaf.
-  OrderedEntry Split(uint32_t i, const OrderedEntry& inserted, uint64_t child, OrderedNode lower,
-                     OrderedNode upper) const;
+  /// Adds an entry behind all others; above leaves the child's number follows it.
+  void Append(const std::byte* entry);
+  /// Writes the separator of two neighbours, entry_bytes: at most upper's first entry. In leaves it has no
+  /// value if the keys differ, so that a key with one value lies in one leaf.
+  static void Separate(const OrderedShape& shape, const OrderedNode& lower, const OrderedNode& upper,
+                       std::byte* separator);
 
  private:
   static constexpr size_t kFixedBytes = 16;
@@ -157,7 +159,6 @@ class OrderedNode {
   }
   size_t entries_at() const { return kFixedBytes + (shape_->entry_bytes() + 7) / 8 * 8; }
   size_t stride() const { return shape_->entry_bytes() + (level() > 0 ? sizeof(uint64_t) : 0); }
-  void Append(const OrderedNode& from, uint32_t begin, uint32_t end);
 
   const OrderedShape* shape_;
   std::byte* data_;

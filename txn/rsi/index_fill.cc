@@ -69,29 +69,28 @@ class IndexFill {
   }
 
  private:
-  struct Row {
-    IndexKey key;
-    uint64_t entry = 0;
-  };
-
   absl::Status EnterSome(uint64_t first) {
     batch_.Reset();
     std::vector<BlockRead> blocks(kRowsAtOnce);
     for (uint64_t i = 0; i < kRowsAtOnce; ++i) blocks[i].record = first + i;
     NAM_RETURN_IF_ERROR(core_.CheckScratch(kRowsAtOnce * (from_.geometry().block_bytes() + 192)));
     NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from_, blocks, RowReader::kNewest));
-    std::vector<Row> rows;
+    const OrderedShape& shape = index_.entries().shape();
+    std::vector<OrderedEntry> entries;
     for (const BlockRead& block : blocks) {
       const storage::VersionChoice choice = reader_.Choose(from_, block, RowReader::kNewest);
       if (choice.outcome != storage::VersionChoice::Outcome::kVersion || choice.version.deleted()) continue;
-      rows.push_back({index_.KeyOf(block.block + from_.geometry().row_offset(choice.slot)),
-                      IndexEntry(block.record, IndexEntry::kFirstTag).word()});
+      std::byte* const entry = entries.emplace_back().data();
+      index_.WriteKey(block.block + from_.geometry().row_offset(choice.slot), entry);
+      shape.SetValue(entry, IndexEntry(block.record, IndexEntry::kFirstTag).word());
     }
     batch_.Reset();
-    std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.key < b.key; });
-    for (const Row& row : rows)
-      NAM_RETURN_IF_ERROR(index_.entries().Insert(row.key.view(), row.entry).status());
-    return absl::OkStatus();
+    std::sort(entries.begin(), entries.end(), [&](const OrderedEntry& a, const OrderedEntry& b) {
+      return shape.Compare(a.data(), b.data()) < 0;
+    });
+    std::vector<OrderedIndex::Change> changes;
+    for (const OrderedEntry& entry : entries) changes.push_back({.entry = entry.data()});
+    return index_.entries().Insert(changes);
   }
 
   // Only a key with a second record needs a look at rows.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -15,6 +17,8 @@ namespace nam::txn {
 namespace {
 
 using storage::RecordHeader;
+
+constexpr size_t kJudgedAtOnce = 512;
 
 }  // namespace
 
@@ -81,10 +85,7 @@ absl::Status IndexKeeper::ClaimEntries() {
   // All entries exist now: of two clients that enter the same key at least one sees the other.
   for (const Entered& entered : entered_) {
     if (!entered.index->description().unique) continue;
-    for (const OrderedIndex::Change& change : entered.entries) {
-      if (change.any_null) continue;
-      NAM_RETURN_IF_ERROR(JudgeRivals(entered, change));
-    }
+    NAM_RETURN_IF_ERROR(JudgeRivals(entered));
   }
   return absl::OkStatus();
 }
@@ -129,34 +130,55 @@ absl::Status IndexKeeper::CollectEntries() {
   return absl::OkStatus();
 }
 
+// Sorted entries share round trips: those of a leaf, and those of several leaves.
 absl::Status IndexKeeper::Enter(Entered& entered) {
   OrderedIndex& index = entered.index->entries();
-  for (OrderedIndex::Change& change : entered.entries) {
-    const absl::StatusOr<bool> inserted =
-        index.Insert(index.shape().KeyOf(change.entry), index.shape().ValueOf(change.entry));
-    if (absl::IsAborted(inserted.status())) {
-      return AbortStatus(AbortReason::kWriteWrite, std::string(inserted.status().message()));
-    }
-    NAM_RETURN_IF_ERROR(inserted.status());
-    change.applied = *inserted;
-    if (!change.applied) {
+  std::sort(entered.entries.begin(), entered.entries.end(),
+            [&](const OrderedIndex::Change& a, const OrderedIndex::Change& b) {
+              return index.shape().Compare(a.entry, b.entry) < 0;
+            });
+  const absl::Status inserted = index.Insert(entered.entries);
+  if (absl::IsAborted(inserted))
+    return AbortStatus(AbortReason::kWriteWrite, std::string(inserted.message()));
+  NAM_RETURN_IF_ERROR(inserted);
+  for (const OrderedIndex::Change& change : entered.entries) {
+    if (!change.applied)
       return AbortStatus(AbortReason::kWriteWrite, "an entry of an older version has the same tag");
-    }
   }
   return absl::OkStatus();
 }
 
-absl::Status IndexKeeper::JudgeRivals(const Entered& entered, const OrderedIndex::Change& change) {
-  std::set<uint64_t> rivals;
-  OrderedIndex::Entries entries;
-  OrderedIndex& index = entered.index->entries();
-  const std::span<const std::byte> key = index.shape().KeyOf(change.entry);
-  for (OrderedIndex::Cursor cursor = index.Range(key, key); !cursor.done();) {
-    NAM_RETURN_IF_ERROR(index.Next(cursor, SIZE_MAX, entries));
-    for (const uint64_t value : entries.values) rivals.insert(IndexEntry(value).record());
+absl::Status IndexKeeper::JudgeRivals(const Entered& entered) {
+  std::vector<OrderedIndex::Change> wanted;
+  // Of own rows with one key the first finds the others.
+  const size_t key_bytes = entered.index->description().key_bytes;
+  for (const OrderedIndex::Change& change : entered.entries) {
+    if (!wanted.empty() && std::memcmp(wanted.back().entry, change.entry, key_bytes) == 0) continue;
+    if (!change.any_null) wanted.push_back(change);
+    if (wanted.size() < kJudgedAtOnce) continue;
+    NAM_RETURN_IF_ERROR(JudgeRivals(entered, wanted));
+    wanted.clear();
   }
-  rivals.erase(IndexEntry(index.shape().ValueOf(change.entry)).record());
-  for (const uint64_t rival : rivals) NAM_RETURN_IF_ERROR(JudgeRival(entered, key, rival));
+  return JudgeRivals(entered, wanted);
+}
+
+// A record's entries with one key are adjacent.
+absl::Status IndexKeeper::JudgeRivals(const Entered& entered, std::span<OrderedIndex::Change> wanted) {
+  struct Rival {
+    size_t place = 0;
+    uint64_t record = 0;
+    bool operator==(const Rival&) const = default;
+  };
+  std::vector<Rival> rivals;
+  OrderedIndex& index = entered.index->entries();
+  NAM_RETURN_IF_ERROR(index.Lookup(wanted, [&](size_t place, uint64_t value) {
+    const Rival rival{place, IndexEntry(value).record()};
+    if (rival.record == IndexEntry(index.shape().ValueOf(wanted[place].entry)).record()) return;
+    if (rivals.empty() || rivals.back() != rival) rivals.push_back(rival);
+  }));
+  for (const Rival& rival : rivals) {
+    NAM_RETURN_IF_ERROR(JudgeRival(entered, index.shape().KeyOf(wanted[rival.place].entry), rival.record));
+  }
   return absl::OkStatus();
 }
 
@@ -196,13 +218,9 @@ absl::Status IndexKeeper::JudgeRival(const Entered& entered, std::span<const std
 }
 
 absl::Status IndexKeeper::RemoveEntered() {
-  for (const Entered& entered : entered_) {
-    OrderedIndex& index = entered.index->entries();
-    for (const OrderedIndex::Change& change : entered.entries) {
-      if (!change.applied) continue;
-      NAM_RETURN_IF_ERROR(
-          index.Remove(index.shape().KeyOf(change.entry), index.shape().ValueOf(change.entry)).status());
-    }
+  for (Entered& entered : entered_) {
+    std::erase_if(entered.entries, [](const OrderedIndex::Change& change) { return !change.applied; });
+    NAM_RETURN_IF_ERROR(entered.index->entries().Remove(entered.entries));
   }
   ForgetEntered();
   return absl::OkStatus();

@@ -78,7 +78,8 @@ class IndexKeeper {
   RecordTable& table(uint32_t number) { return core_.table(number); }
   absl::Status CollectEntries();
   absl::Status Enter(Entered& entered);
-  absl::Status JudgeRivals(const Entered& entered, const OrderedIndex::Change& change);
+  absl::Status JudgeRivals(const Entered& entered);
+  absl::Status JudgeRivals(const Entered& entered, std::span<OrderedIndex::Change> wanted);
   absl::Status JudgeRival(const Entered& entered, std::span<const std::byte> key, uint64_t record);
 
   // index_clean.cc

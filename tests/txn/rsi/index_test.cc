@@ -334,6 +334,31 @@ TEST(RsiIndex, WhoHasTheSlotOfADeadOwnerDoesNotHoldItsNodes) {
   }
 }
 
+/// The entries of a commit share round trips, and so do its looks for rivals.
+TEST(RsiIndex, EntriesOfManyRowsShareRequests) {
+  constexpr uint64_t kRows = 3'000;
+  RecordCluster cluster({.kind = fabric::Kind::kTcp});
+  cluster.AddTable("items", {.row_bytes = sizeof(Item), .extent_bytes = 1 << 20});
+  for (const IndexDescription& index : {ByGroup(), ByName()})
+    cluster.SetUsable("items", cluster.AddIndex("items", index), 1);
+  MortalFabric fabric(cluster.client(), MortalFabric::kNever);
+  Clerk clerk(cluster, 1, fabric);
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  for (uint64_t key = 0; key < kRows; ++key) {
+    const uint64_t mixed = key * 1'237 % kRows;
+    const std::string name = {static_cast<char>('!' + mixed / 80), static_cast<char>('!' + mixed % 80)};
+    ASSERT_TRUE(clerk.Insert(ItemOf(key, static_cast<uint8_t>(mixed % 250), name.c_str())).ok());
+  }
+  const uint64_t before = fabric.left();
+  const auto committed = clerk.session->Commit();
+  ASSERT_TRUE(committed.ok()) << committed.status();
+  EXPECT_LT(before - fabric.left(), 8 * kRows) << "an entry alone takes six requests";
+  Clerk other(cluster, 2);
+  ASSERT_TRUE(other.session->Begin().ok());
+  for (const IndexDescription& index : cluster.IndexesOf("items"))
+    EXPECT_EQ(other.KeysBy(index.allocation).size(), kRows);
+}
+
 /// The session does not wait for the clients that fill the index.
 TEST_P(RsiIndexTest, AnIndexThatIsDroppedWhileItIsFilledIsNotUsedAnyMore) {
   Clerk clerk(cluster_, 1);
