@@ -68,6 +68,8 @@ class OrderedIndex {
     bool any_null = false;             // the caller's
   };
   const OrderedShape& shape() const { return options_.shape; }
+  /// Called between rounds of many entries, when nothing is in flight; its error ends the operation.
+  void SetGoOn(std::function<absl::Status()> go_on) { go_on_ = std::move(go_on); }
 
   /// Adds or removes many entries, sorted, each once. After an error `applied` tells which are done.
   absl::Status Insert(std::span<Change> changes);
@@ -153,6 +155,7 @@ class OrderedIndex {
   std::unordered_map<uint64_t, std::vector<std::byte>> cache_;
   std::vector<Separator> untold_;    // of own splits
   std::optional<Separator> missed_;  // where the last descent had to go right
+  std::function<absl::Status()> go_on_;
   // Scratch memory of the current operation.
   uint64_t* headers_[2] = {};
   uint64_t* old_ = nullptr;

@@ -30,6 +30,7 @@ absl::Status OrderedIndex::Window::Run(std::span<Change> changes, Work work, con
       Drop();
     }
     idle = progress_ ? 0 : idle + 1;
+    if (index_.go_on_ && !(parts_.empty() && ranges_.empty())) NAM_RETURN_IF_ERROR(index_.go_on_());
     // The parents of what it has split lead later rounds, and those of other clients, to the right node.
     if (level_ == 0 && index_.untold_.size() >= kNodesAtOnce) index_.TellParents();
   }

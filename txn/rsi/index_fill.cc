@@ -163,10 +163,13 @@ absl::StatusOr<uint64_t> RsiClient::AwaitCommits() {
 // Waits for a stalled client until it is fenced: it may be writing to an index.
 absl::Status RsiClient::AwaitSlots() {
   Clock& clock = tables_.fabric().clock();
-  const Deadline deadline = clock.After(options_.own_commit_timeout_us);
+  Deadline deadline = clock.After(options_.own_commit_timeout_us);
   NAM_ASSIGN_OR_RETURN(std::vector<UnderWay> under_way, FindUnderWay(core_->state, core_->geometry, batch_));
   for (int round = 1;; ++round) {
+    const std::vector<UnderWay> before = under_way;
     NAM_RETURN_IF_ERROR(RemoveOver(core_->state, batch_, under_way));
+    if (under_way != before)
+      deadline = clock.After(options_.own_commit_timeout_us);  // one is over, or goes on
     if (under_way.empty()) return absl::OkStatus();
     NAM_RETURN_IF_ERROR(MayGoOn());
     if (clock.Passed(deadline)) {

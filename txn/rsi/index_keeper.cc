@@ -177,6 +177,7 @@ absl::Status IndexKeeper::JudgeRivals(const Entered& entered, std::span<OrderedI
     if (rivals.empty() || rivals.back() != rival) rivals.push_back(rival);
   }));
   for (const Rival& rival : rivals) {
+    NAM_RETURN_IF_ERROR(core_.GoOn());
     NAM_RETURN_IF_ERROR(JudgeRival(entered, index.shape().KeyOf(wanted[rival.place].entry), rival.record));
   }
   return absl::OkStatus();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -29,6 +30,9 @@ class RecordTable {
                                                            TableIndex::ConfirmGone confirm_gone);
   /// Follows the catalog: opens new indexes and closes dropped ones.
   absl::Status SetIndexes(std::span<const IndexDescription> indexes);
+
+  /// For its indexes: called during operations of many keys (HashIndex::SetGoOn).
+  void SetGoOn(std::function<absl::Status()> go_on);
 
   /// Follows the catalog.
   void SetReferences(std::vector<ReferenceDescription> references) { references_ = std::move(references); }
@@ -93,6 +97,7 @@ class RecordTable {
   const TableIndex::ConfirmGone confirm_gone_;
   std::vector<std::unique_ptr<TableIndex>> indexes_;
   uint32_t change_bytes_ = 0;
+  std::function<absl::Status()> go_on_;
   std::vector<ReferenceDescription> references_;
 };
 

@@ -36,6 +36,7 @@ struct RsiTransaction {
   MetRows rows;
   WriteSet writes;
   uint64_t sorted_bytes = 0;  // own rows in the order of the index that was scanned last
+  bool writing = false;       // between its claim and its decision or rollback
   bool locking = false;       // from the first lock to the last: an error leaves it to recovery
   bool flipping = false;      // the last commit's flips are in flight
   Phase phase = Phase::kUndecided;
@@ -84,6 +85,9 @@ struct SessionCore {
   absl::StatusOr<RecordTable*> TableOf(const TableDescription& description);
   /// Checks that so much more memory, plus the commit's share, is within the transaction's bounds.
   absl::Status CheckScratch(uint64_t bytes) const;
+  /// Called again and again by a commit that writes: tells the clients that wait for it that it goes on.
+  /// ABORTED if one has skipped it. Executes the batch from time to time.
+  absl::Status GoOn();
   /// Reports that another client was faster. Notes a lock's holder as the suspect, so that the session
   /// recovers it if it is gone.
   absl::Status Conflict(storage::RecordHeader found, uint32_t table, uint64_t record);
