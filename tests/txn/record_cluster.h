@@ -86,7 +86,7 @@ class RecordCluster {
                            .index_root_bits = 2};
     auto records =
         std::make_shared<Source>(*this, options.extent_bytes, options.extents_max, options.first_server);
-    auto index = std::make_shared<Source>(*this, table.index_extent_bytes, 256, options.first_server);
+    auto index = std::make_shared<Source>(*this, table.index_extent_bytes, 4'096, options.first_server);
     EXPECT_TRUE(records->Grow(0).ok());
     EXPECT_TRUE(index->Grow(0).ok());
     table.records = records;

@@ -63,7 +63,10 @@ absl::Status OrderedIndex::Insert(std::span<Change> changes) {
 
 absl::Status OrderedIndex::Remove(std::span<Change> changes) {
   if (batch_.channel().broken()) return absl::FailedPreconditionError("the channel is broken");
+  emptied_.clear();
   NAM_RETURN_IF_ERROR(Window(*this, 0, kNodeRoundsMax).Remove(changes));
+  // An empty leaf that stays costs a READ of each scan that passes.
+  for (const OrderedEntry& entry : std::exchange(emptied_, {})) Unlink(entry).IgnoreError();
   TellParents();
   return absl::OkStatus();
 }
@@ -166,6 +169,7 @@ void OrderedIndex::Missed(const OrderedNode& node) {
 absl::StatusOr<OrderedIndex::Found> OrderedIndex::Descend(const OrderedEntry& wanted, uint32_t level,
                                                           uint64_t from) {
   uint64_t number = from;
+  bool by_right = false;
   for (int step = 0; step < kStepsMax; ++step) {
     Found found{number, 0, OrderedNode(options_.shape, nullptr)};
     const auto cached = cache_.find(number);
@@ -177,8 +181,16 @@ absl::StatusOr<OrderedIndex::Found> OrderedIndex::Descend(const OrderedEntry& wa
     }
     const OrderedNode& node = found.node;
     if (node.level() < level) return Damaged(number);
+    if (node.gone()) {
+      missed_.reset();
+      if (!by_right) {
+        number = node.back();
+        continue;
+      }
+    }
     if (node.Beyond(wanted.data())) {
       if (from == 0) Missed(node);
+      by_right = true;
       number = node.right();
       continue;
     }
@@ -187,6 +199,7 @@ absl::StatusOr<OrderedIndex::Found> OrderedIndex::Descend(const OrderedEntry& wa
     const bool held = node.Holds(after, wanted.data());
     if (!held && after == 0) return Damaged(number);
     number = node.child(held ? after : after - 1);
+    by_right = false;
   }
   return NodeContended();
 }

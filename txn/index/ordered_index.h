@@ -44,7 +44,19 @@ struct OrderedIndexOptions {
 ///
 /// A node splits to the right, so a reader with an old path goes right. It then checks whether the parent
 /// knows the right node, and tells it if not: the splitter may have died. The root splits into new nodes and
-/// stays where it is. Nodes are never merged nor freed.
+/// stays where it is.
+///
+/// A leaf that has become empty gives its range to its left neighbour, if both have one parent:
+///
+///     left [a, b) ──▶ empty [b, c) ──▶ right      lock both by CAS, or give back the one
+///     left [a, b) ──▶ gone, back ──────▶ right    flip the empty leaf: back leads to left
+///     left [a, c) ─────────────────────▶ right    flip left; take the separator out of the parent
+///
+/// A client that a parent leads to a gone leaf goes back, and then right as usual. If a right link leads it
+/// there, left has not got the range yet: a reader takes the leaf for what it is, empty; a writer first gives
+/// the range to left, since the client that began may be dead. The memory of a gone leaf stays as it is, so
+/// that old paths and cached parents lead somewhere for ever: it is not used again before the index is
+/// dropped. Inner nodes, and the first leaf of a parent, stay.
 ///
 /// Readers never wait: they READ header, node, header in one round trip, and again if the version has changed
 /// meanwhile. Inner nodes are cached, so without contention Lookup costs one round trip, and Insert and
@@ -146,6 +158,9 @@ class OrderedIndex {
   absl::Status Swap(uint64_t number, uint64_t compare, uint64_t swap, uint64_t* old);
   absl::Status AddWrite(uint64_t number, uint64_t version, const OrderedNode& node);
 
+  /// Unlinks the leaf that holds the range of an entry, if it is empty and nobody is in the way.
+  absl::Status Unlink(const OrderedEntry& within);
+  absl::Status UnlinkBehind(const Found& left, const Found& leaf, std::byte* separator);
   void TellParents();
   absl::Status TellLevel(std::vector<Separator>& separators, int tries);
 
@@ -153,8 +168,9 @@ class OrderedIndex {
   const OrderedIndexOptions options_;
   NumberedBlocks blocks_;
   std::unordered_map<uint64_t, std::vector<std::byte>> cache_;
-  std::vector<Separator> untold_;    // of own splits
-  std::optional<Separator> missed_;  // where the last descent had to go right
+  std::vector<Separator> untold_;      // of own splits
+  std::vector<OrderedEntry> emptied_;  // entries that were the last of their leaves
+  std::optional<Separator> missed_;    // where the last descent had to go right
   std::function<absl::Status()> go_on_;
   // Scratch memory of the current operation.
   uint64_t* headers_[2] = {};

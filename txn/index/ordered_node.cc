@@ -27,7 +27,7 @@ void OrderedNode::Clear(uint32_t level) {
 
 void OrderedNode::SetRight(uint64_t number, const std::byte* high) {
   Store(8, number);
-  Store(3, static_cast<uint8_t>(high != nullptr));
+  Store(3, high != nullptr ? kBounded : uint8_t{0});
   if (high != nullptr) std::memcpy(data_ + kFixedBytes, high, shape_->entry_bytes());
 }
 

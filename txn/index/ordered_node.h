@@ -19,9 +19,10 @@ namespace nam::txn {
 ///     copy 0    current while the version is even
 ///     copy 1    current while it is odd
 ///
-///     payload   count (16) │ level (8) │ bounded (8) │ – (32)
+///     payload   count (16) │ level (8) │ bounded (1) │ gone (1) │ – (6) │ back (32)
 ///               right: number of the next node of the level; 0: none
 ///               high: entries here are smaller (if bounded)
+///               back: number of the node that has got its range (if gone)
 ///               entries, sorted: level 0: key, value; above: key, value, number of the child
 ///
 /// A lock names its session, too (the low bits of its number), so that the next user of the client's slot is
@@ -113,7 +114,10 @@ class OrderedNode {
   std::byte* data() const { return data_; }
   uint32_t count() const { return Load<uint16_t>(0); }
   uint32_t level() const { return Load<uint8_t>(2); }
-  bool bounded() const { return Load<uint8_t>(3) != 0; }
+  bool bounded() const { return (Load<uint8_t>(3) & kBounded) != 0; }
+  /// An empty leaf that was unlinked; it gets no entries any more.
+  bool gone() const { return (Load<uint8_t>(3) & kGone) != 0; }
+  uint64_t back() const { return Load<uint32_t>(4); }
   uint64_t right() const { return Load<uint64_t>(8); }
   const std::byte* high() const { return data_ + kFixedBytes; }
   const std::byte* entry(uint32_t i) const { return data_ + entries_at() + i * stride(); }
@@ -138,6 +142,11 @@ class OrderedNode {
 
   void Clear(uint32_t level);
   void SetRight(uint64_t number, const std::byte* high);  // high null: no bound
+  /// After SetRight. Numbers of blocks have 32 bits.
+  void SetGone(uint64_t back) {
+    Store(3, static_cast<uint8_t>(Load<uint8_t>(3) | kGone));
+    Store(4, static_cast<uint32_t>(back));
+  }
   /// Adds an entry behind all others; above leaves the child's number follows it.
   void Append(const std::byte* entry);
   /// Writes the separator of two neighbours, entry_bytes: at most upper's first entry. In leaves it has no
@@ -147,6 +156,7 @@ class OrderedNode {
 
  private:
   static constexpr size_t kFixedBytes = 16;
+  static constexpr uint8_t kBounded = 1, kGone = 2;
   template <typename T>
   T Load(size_t at) const {
     T value;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -160,20 +161,50 @@ absl::Status OrderedIndex::Window::Examine(Part& part) {
     part.over = progress_ = true;
     return absl::OkStatus();
   }
-  if (node.Beyond(Wanted(part.begin))) {
-    index_.Missed(node);
-    part.number = node.right();
+  if (node.gone() && !part.by_right) {
+    part.number = node.back();
     progress_ = true;
     return absl::OkStatus();
   }
+  if (node.Beyond(Wanted(part.begin))) {
+    if (part.gone != 0 && node.right() == part.gone)
+      return IsLocked(header) ? Watch(part, header) : TakeOver(part, node);
+    if (!node.gone()) index_.Missed(node);
+    GoRight(part, node);
+    return absl::OkStatus();
+  }
   if (work_ == Work::kLookup) {
+    if (node.gone()) index_.missed_.reset();
     Visit(part, node);
+    return absl::OkStatus();
+  }
+  if (node.gone()) {  // left has not got its range yet
+    index_.missed_.reset();
+    part.gone_node.assign(node.data(), node.data() + node.used_bytes());
+    part.gone = std::exchange(part.number, part.left);
+    part.by_right = false;
+    progress_ = true;
     return absl::OkStatus();
   }
   if (IsLocked(header)) return Watch(part, header);
   part.wait = {};
   if (work_ == Work::kInsert) return Merge(part, node);
   LeaveOut(part, node);
+  return absl::OkStatus();
+}
+
+void OrderedIndex::Window::GoRight(Part& part, const OrderedNode& node) {
+  part.left = std::exchange(part.number, node.right());
+  part.by_right = progress_ = true;
+}
+
+// No entry is done by it.
+absl::Status OrderedIndex::Window::TakeOver(Part& part, const OrderedNode& node) {
+  const OrderedNode gone(index_.options_.shape, part.gone_node.data());
+  OrderedNode next = NewPiece(level_, part.copy);
+  next.SetRight(gone.right(), gone.bounded() ? gone.high() : nullptr);
+  for (uint32_t i = 0; i < node.count(); ++i) next.Append(node.entry(i));
+  part.step = Step::kLock;
   return absl::OkStatus();
 }
 
@@ -192,7 +223,7 @@ void OrderedIndex::Window::Visit(Part& part, const OrderedNode& node) {
     const auto same = [&](const std::byte* entry) { return std::memcmp(entry, key, shape.key_bytes) == 0; };
     for (; i < node.count() && same(node.entry(i)); ++i) (*visit_)(part.begin, shape.ValueOf(node.entry(i)));
     if (i == node.count() && node.bounded() && std::memcmp(node.high(), key, shape.key_bytes) <= 0) {
-      part.number = node.right();
+      GoRight(part, node);
       return;
     }
     ++part.begin;
@@ -216,7 +247,8 @@ void OrderedIndex::Window::LeaveOut(Part& part, const OrderedNode& node) {
     Change& change = changes_[part.taken];
     const uint32_t at = node.LowerBound(change.entry);
     for (; i < at; ++i) next.Append(node.entry(i));
-    change.fresh = node.Holds(at, change.entry);
+    // The first entry of an inner node stays: it stands for all before the second.
+    change.fresh = node.Holds(at, change.entry) && (level_ == 0 || at > 0);
     if (change.fresh) i = at + 1;
   }
   for (; i < node.count(); ++i) next.Append(node.entry(i));
@@ -366,6 +398,12 @@ void OrderedIndex::Window::Finish(Part& part) {
   progress_ = true;
   if (part.copy != nullptr && level_ + (part.number == 0 && !part.pieces.empty() ? 1 : 0) > 0)
     index_.Cache({part.number, 0, OrderedNode(index_.options_.shape, part.copy)});
+  const bool emptied = work_ == Work::kRemove && level_ == 0 && part.number != 0 && part.taken > part.begin &&
+                       OrderedNode(index_.options_.shape, part.copy).count() == 0;
+  if (emptied && index_.emptied_.size() < kNodesAtOnce) {
+    OrderedEntry& last = index_.emptied_.emplace_back();
+    std::memcpy(last.data(), changes_[part.begin].entry, index_.options_.shape.entry_bytes());
+  }
   const bool goes_on = part.taken < part.end && !part.pieces.empty();
   if (part.taken < part.end && !goes_on) ranges_.push_back({part.taken, part.end});
   uint64_t next = part.number;

@@ -71,6 +71,10 @@ class OrderedIndex::Window {
     uint64_t number = 0;  // the node's
     size_t begin = 0, end = 0;
     Wait wait;
+    bool by_right = false;  // a right link led to the node
+    uint64_t left = 0;      // from this one
+    uint64_t gone = 0;      // the node right of it is gone, and its range is to be taken over; 0: none
+    std::vector<std::byte> gone_node;  // that one
 
     // Of one round; pointers lead into scratch memory.
     Step step = Step::kRead;
@@ -95,6 +99,8 @@ class OrderedIndex::Window {
   absl::Status ReadNodes();
   absl::Status Examine(Part& part);
   absl::Status Watch(Part& part, uint64_t header);
+  void GoRight(Part& part, const OrderedNode& node);
+  absl::Status TakeOver(Part& part, const OrderedNode& node);
   void Visit(Part& part, const OrderedNode& node);
   absl::Status Merge(Part& part, const OrderedNode& node);
   void LeaveOut(Part& part, const OrderedNode& node);

@@ -106,6 +106,83 @@ TEST_P(OrderedWindowTest, ManyAtOnceByFourClients) {
   }
 }
 
+/// Runs of entries come and go, each of them longer than two leaves, so that leaves become empty and are
+/// unlinked. What stays is seen by every scan and look-up meanwhile, and so is what a client has inserted
+/// itself.
+TEST_P(OrderedWindowTest, LeavesComeAndGo) {
+  constexpr uint64_t kStable = 8, kGap = 100;
+  for (const uint64_t seed : Seeds(GetParam(), 20)) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SpaceCluster cluster(Options(seed));
+    TreeClient first(cluster, Small(9));
+    ASSERT_TRUE(first.index.Create().ok());
+    for (uint64_t i = 0; i < kStable; ++i) ASSERT_TRUE(first.Insert(i * kGap, 0));
+    std::atomic<int> writers = 2;
+    RunThreads(cluster, 4, [&](int self) {
+      TreeClient client(cluster, Small(self));
+      std::mt19937_64 random(seed * 4 + static_cast<uint64_t>(self));
+      if (self >= 2) {
+        for (bool last = false; !last;) {
+          last = writers == 0;
+          const Pairs all = client.Scan(0, kStable * kGap, self == 2 ? SIZE_MAX : 3);
+          const auto stable =
+              std::count_if(all.begin(), all.end(), [](auto& pair) { return pair.second == 0; });
+          ASSERT_EQ(static_cast<uint64_t>(stable), kStable);
+          const uint64_t number = random() % kStable * kGap;
+          ASSERT_EQ(client.Lookup(number), std::vector<uint64_t>{0});
+        }
+        return;
+      }
+      for (int i = 0; i < 40; ++i) {
+        std::set<std::pair<uint64_t, uint64_t>> run;
+        const uint64_t begin = random() % kStable * kGap + 1 + random() % 40;
+        for (uint64_t number = begin; number < begin + 50; ++number)
+          run.emplace(number, 1 + static_cast<uint64_t>(self));
+        EXPECT_EQ(client.InsertAll(run), run.size());
+        Pairs own;
+        for (const auto& pair : client.LookupAll(run)) {
+          if (pair.second == 1 + static_cast<uint64_t>(self)) own.push_back(pair);
+        }
+        EXPECT_EQ(own, Pairs(run.begin(), run.end()));
+        EXPECT_EQ(client.RemoveAll(run), run.size());
+      }
+      --writers;
+    });
+    TreeClient fresh(cluster, Small(8));
+    EXPECT_EQ(fresh.Scan(0, kStable * kGap).size(), kStable);
+    for (uint64_t number = 0; number < kStable * kGap; ++number) fresh.Insert(number, 7);
+    EXPECT_EQ(fresh.Scan(0, kStable * kGap).size(), kStable * kGap + kStable);
+  }
+}
+
+/// Of the leaves of a queue that has moved on few are left to be passed.
+TEST_P(OrderedWindowTest, AQueueKeepsFewLeaves) {
+  if (GetParam() == fabric::Kind::kShm) GTEST_SKIP() << "requests are calls";
+  constexpr uint64_t kEntries = 20'000;
+  SpaceCluster cluster(Options(1));
+  TreeClient client(cluster, {.owner = 1});
+  ASSERT_TRUE(client.index.Create().ok());
+  for (uint64_t first = 0; first < kEntries; first += 500) {
+    std::set<std::pair<uint64_t, uint64_t>> some;
+    for (uint64_t number = first; number < first + 500; ++number) some.emplace(number, number);
+    EXPECT_EQ(client.InsertAll(some), some.size());
+  }
+  for (uint64_t first = 0; first < kEntries; first += 50) {
+    std::set<std::pair<uint64_t, uint64_t>> some;
+    for (uint64_t number = first; number < std::min(first + 50, kEntries - 1); ++number)
+      some.emplace(number, number);
+    EXPECT_EQ(client.RemoveAll(some), some.size());
+  }
+  MortalFabric fabric(cluster.client(), MortalFabric::kNever);
+  TreeClient reader(cluster, fabric, {.owner = 2});
+  EXPECT_EQ(reader.Scan(0, kEntries), (Pairs{{kEntries - 1, kEntries - 1}}));
+  const uint64_t before = fabric.left();
+  EXPECT_EQ(reader.Scan(0, kEntries).size(), 1u);
+  EXPECT_LT(before - fabric.left(), 40u);
+  for (uint64_t number = 0; number < kEntries; number += 37) ASSERT_TRUE(client.Insert(number, 1));
+  EXPECT_EQ(reader.Scan(0, kEntries).size(), (kEntries + 36) / 37 + 1);
+}
+
 /// Entries of one leaf cost the requests of one entry, but for the READ of the root.
 TEST_P(OrderedWindowTest, EntriesOfALeafShareItsRequests) {
   if (GetParam() == fabric::Kind::kShm) GTEST_SKIP() << "requests are calls";
@@ -127,6 +204,50 @@ TEST_P(OrderedWindowTest, EntriesOfALeafShareItsRequests) {
   pairs.clear();
   for (uint64_t number = 0; number < 20'000; ++number) pairs.emplace(2'000 + number, number);
   EXPECT_LT(requests(), 4'000u);
+}
+
+/// A client dies before every work request of a removal that empties leaves: others read at once, write into
+/// the ranges of these leaves, and see everything.
+TEST(OrderedWindowDeathTest, OthersFinishAnUnlinking) {
+  constexpr uint16_t kDying = 7;
+  OrderedIndexOptions options{.shape = {.key_bytes = 8, .payload_bytes = 256}, .lock_patience_us = 1};
+  options.confirm_gone = [](uint32_t owner) {
+    return owner == kDying ? absl::OkStatus() : absl::UnavailableError("it lives");
+  };
+  bool dead = true;
+  for (uint64_t requests = 0; dead; ++requests) {
+    SCOPED_TRACE(requests);
+    SpaceCluster cluster({.extents_max = 8});
+    TreeClient living(cluster, options);
+    ASSERT_TRUE(living.index.Create().ok());
+    std::set<std::pair<uint64_t, uint64_t>> all, some;
+    for (uint64_t i = 0; i < 100; ++i) {
+      ASSERT_TRUE(living.Insert(i, i));
+      all.emplace(i, i);
+      if (i >= 20 && i < 75) some.emplace(i, i);
+    }
+    MortalFabric mortal(cluster.client(), requests);
+    {
+      OrderedIndexOptions dying_options = options;
+      dying_options.owner = kDying;
+      TreeClient dying(cluster, mortal, dying_options);
+      TreeClient::Entries entries(dying, some);
+      dying.index.Remove(entries.changes).IgnoreError();
+    }
+    dead = mortal.dead();
+    const Pairs found = living.Scan(0, 1'000);  // by cached paths
+    for (const auto& pair : all) {
+      if (some.contains(pair)) continue;
+      ASSERT_TRUE(std::binary_search(found.begin(), found.end(), pair));
+    }
+    TreeClient fresh(cluster, options);
+    EXPECT_EQ(fresh.Scan(0, 1'000), living.Scan(0, 1'000));
+    living.InsertAll(some);
+    ASSERT_EQ(living.Scan(0, 1'000), Pairs(all.begin(), all.end()));
+    ASSERT_EQ(TreeClient(cluster, options).Scan(0, 1'000), Pairs(all.begin(), all.end()));
+    ASSERT_EQ(fresh.Scan(0, 1'000), Pairs(all.begin(), all.end()));
+    if (HasFailure()) return;
+  }
 }
 
 /// A client dies before every work request of an insert of many: each of its entries is there once or not at

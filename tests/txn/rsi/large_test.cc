@@ -258,7 +258,8 @@ TEST(LargeIndexedTest, ManyRowsBesideOtherClients) {
     for (const IndexDescription& index : {ByGroup(), ByName(), by_filling})
       cluster.SetUsable("items", cluster.AddIndex("items", index, 4'096), 1);
     RecordCluster::Member member(cluster, cluster.client(), 1);
-    const std::unique_ptr<Session> session = *OpenRsiSession(member, {.skips_retried = 0});
+    const std::unique_ptr<Session> session =
+        *OpenRsiSession(member, {.transaction_bytes_max = uint64_t{4} << 30, .skips_retried = 0});
     const TableHandle items = *session->OpenTable("items");
     ASSERT_TRUE(session->Begin().ok());
     for (uint64_t key = 0; key < rows; ++key) {
