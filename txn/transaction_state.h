@@ -167,7 +167,7 @@ inline constexpr uint64_t kSlotWordOffset = 32;
 
 /// Decides a transaction. A client has one at a time.
 ///
-///     state 2 │ patience 4 │ 0 10 │ timestamp 48           0: the slot has had none
+///     state 2 │ patience 4 │ moves 10 │ timestamp 48       0: the slot has had none
 ///
 ///     over ──CAS──▶ claimed(T) ──CAS, the client──▶ committing(T) ──CAS──▶ claimed(T'), the client's next
 ///                      │ └──CAS, any client that it holds up for longer than its patience──▶ skipped(T)
@@ -178,6 +178,9 @@ inline constexpr uint64_t kSlotWordOffset = 32;
 ///    a reader may not see a header that is locked for T by a client whose slot has left T.
 ///  - skipped leaves T only when all is taken back.
 ///  - The slot says claimed(T) before the ring's entry does, so a client that sees the entry can skip it.
+///  - claimed(T) ──CAS, the client──▶ claimed(T) with one move more, while it goes on with a long commit. A
+///  client
+///    is skipped only if its word stands still for its patience.
 enum class SlotFate : uint32_t { kOver = 0, kClaimed = 1, kCommitting = 2, kSkipped = 3 };
 class SlotWord {
  public:
@@ -190,6 +193,11 @@ class SlotWord {
   constexpr SlotWord Become(SlotFate fate) const {
     return SlotWord((word_ & ~(uint64_t{3} << 62)) | Of(fate));
   }
+  /// The word of a claim whose client goes on.
+  constexpr SlotWord Moved() const {
+    constexpr uint64_t kMoves = uint64_t{1023} << 48;
+    return SlotWord((word_ & ~kMoves) | ((word_ + (uint64_t{1} << 48)) & kMoves));
+  }
   constexpr uint64_t word() const { return word_; }
   constexpr SlotFate fate() const { return static_cast<SlotFate>(word_ >> 62); }
   constexpr uint64_t timestamp() const { return word_ & ((uint64_t{1} << 48) - 1); }
@@ -199,7 +207,8 @@ class SlotWord {
   /// How long other clients wait before they skip it.
   constexpr int64_t patience_us() const { return kPatienceUs << (word_ >> 58 & 15); }
   static constexpr int64_t kPatienceUs = 10'000;  // some time slices of a busy machine
-  static constexpr uint32_t kPatienceMax = 8;     // 2.56 s, about a lease
+  static constexpr int64_t kMoveUs = kPatienceUs / 4;
+  static constexpr uint32_t kPatienceMax = 8;  // 2.56 s, about a lease
   constexpr bool operator==(const SlotWord&) const = default;
 
  private:

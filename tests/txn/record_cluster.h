@@ -90,7 +90,7 @@ class RecordCluster {
         kChunkRecords * storage::RecordGeometry::Of(options.row_bytes, options.versions).block_bytes();
     auto records = std::make_shared<Source>(*this, options.extent_bytes, options.extents_max,
                                             options.first_server, options.small ? chunk_bytes + 4'096 : 0);
-    auto index = std::make_shared<Source>(*this, table.index_extent_bytes, 256, options.first_server,
+    auto index = std::make_shared<Source>(*this, table.index_extent_bytes, 4'096, options.first_server,
                                           options.small ? 20 << 10 : 0);
     EXPECT_TRUE(records->Grow(0).ok());
     EXPECT_TRUE(index->Grow(0).ok());

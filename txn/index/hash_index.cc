@@ -174,6 +174,7 @@ absl::Status HashIndex::InPortions(std::span<Item> items, Operation operation) {
     if (batch_.idle()) batch_.Reset(kept);
     if (!status.ok()) return status;
     items = items.subspan(count);
+    if (go_on_ && !items.empty()) NAM_RETURN_IF_ERROR(go_on_());
   }
   return absl::OkStatus();
 }

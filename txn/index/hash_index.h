@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -91,6 +93,8 @@ class HashIndex {
   HashIndex(storage::VerbBatch& batch, ExtentSpace space, int root_bits);
   absl::Status Create() { return blocks_.Create(); }
   ExtentSpace& space() { return blocks_.space(); }
+  /// Called between portions of many keys, when nothing is in flight; its error ends the operation.
+  void SetGoOn(std::function<absl::Status()> go_on) { go_on_ = std::move(go_on); }
 
   absl::Status Lookup(std::span<Probe> probes);
   /// Lookup that shares a round trip with the caller's other requests. At most kClaimsMax probes at a time,
@@ -186,6 +190,7 @@ class HashIndex {
   std::vector<Step> claims_;         // of an insert under way
   uint64_t* claim_words_ = nullptr;  // scratch: words of the claims, by item
   bool all_known_ = true;            // of more than kClaimsMax that were sought
+  std::function<absl::Status()> go_on_;
 };
 
 }  // namespace nam::txn

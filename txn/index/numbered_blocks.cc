@@ -40,6 +40,14 @@ absl::StatusOr<uint64_t> NumberedBlocks::Take(uint64_t count) {
   return first;
 }
 
+absl::Status NumberedBlocks::Reserve(uint64_t blocks) {
+  if (spare_.size() >= blocks) return absl::OkStatus();
+  const uint64_t missing = blocks - spare_.size();
+  NAM_ASSIGN_OR_RETURN(const uint64_t first, Take(missing));
+  for (uint64_t i = missing; i > 0; --i) spare_.push_back(first + i - 1);
+  return absl::OkStatus();
+}
+
 // Only if no other client has taken a number since, so that none of the next extent is skipped.
 absl::Status NumberedBlocks::SkipFrom(uint64_t number, uint64_t count) {
   const uint64_t next_extent = (number / per_extent_ + 1) * per_extent_;

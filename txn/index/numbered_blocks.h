@@ -41,6 +41,8 @@ class NumberedBlocks {
   /// takes the same count. One round trip, or none for blocks that were given back. Adds memory if needed.
   /// RESOURCE_EXHAUSTED: no memory server has room.
   absl::StatusOr<uint64_t> Allocate(uint64_t count);
+  /// Takes so many blocks in one round trip for the next calls of Allocate(1), less those that it has.
+  absl::Status Reserve(uint64_t blocks);
   /// Returns blocks from Allocate that no other client has seen to this client's next Allocate.
   void GiveBack(uint64_t first) { spare_.push_back(first); }
 

@@ -19,9 +19,10 @@ namespace nam::txn {
 ///     copy 0    current while the version is even
 ///     copy 1    current while it is odd
 ///
-///     payload   count (16) │ level (8) │ bounded (8) │ – (32)
+///     payload   count (16) │ level (8) │ bounded (1) │ gone (1) │ – (6) │ back (32)
 ///               right: number of the next node of the level; 0: none
 ///               high: entries here are smaller (if bounded)
+///               back: number of the node that has got its range (if gone)
 ///               entries, sorted: level 0: key, value; above: key, value, number of the child
 ///
 /// A lock names its session, too (the low bits of its number), so that the next user of the client's slot is
@@ -83,9 +84,17 @@ struct OrderedShape {
     NAM_CHECK(key.size() == key_bytes, "keys are of the index's length");
     OrderedEntry entry;  // bytes past entry_bytes do not count
     std::memcpy(entry.data(), key.data(), key.size());
-    const uint64_t ordered = std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
-    std::memcpy(entry.data() + key.size(), &ordered, sizeof(ordered));
+    SetValue(entry.data(), value);
     return entry;
+  }
+  void SetValue(std::byte* entry, uint64_t value) const {
+    const uint64_t ordered = std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
+    std::memcpy(entry + key_bytes, &ordered, sizeof(ordered));
+  }
+  std::span<const std::byte> KeyOf(const std::byte* entry) const { return {entry, key_bytes}; }
+  /// The number of the child behind an entry of an inner node.
+  void SetChild(std::byte* entry, uint64_t child) const {
+    std::memcpy(entry + entry_bytes(), &child, sizeof(child));
   }
   uint64_t ValueOf(const std::byte* entry) const {
     uint64_t ordered;
@@ -105,7 +114,10 @@ class OrderedNode {
   std::byte* data() const { return data_; }
   uint32_t count() const { return Load<uint16_t>(0); }
   uint32_t level() const { return Load<uint8_t>(2); }
-  bool bounded() const { return Load<uint8_t>(3) != 0; }
+  bool bounded() const { return (Load<uint8_t>(3) & kBounded) != 0; }
+  /// An empty leaf that was unlinked; it gets no entries any more.
+  bool gone() const { return (Load<uint8_t>(3) & kGone) != 0; }
+  uint64_t back() const { return Load<uint32_t>(4); }
   uint64_t right() const { return Load<uint64_t>(8); }
   const std::byte* high() const { return data_ + kFixedBytes; }
   const std::byte* entry(uint32_t i) const { return data_ + entries_at() + i * stride(); }
@@ -115,32 +127,36 @@ class OrderedNode {
     return number;
   }
   size_t used_bytes() const { return entries_at() + count() * stride(); }
-  bool HasRoom() const { return used_bytes() + stride() <= shape_->payload_bytes; }
+  /// The number of entries that fit.
+  uint32_t capacity() const {
+    return static_cast<uint32_t>((shape_->payload_bytes - entries_at()) / stride());
+  }
 
   /// The index of the first entry that is not smaller.
-  uint32_t LowerBound(const OrderedEntry& wanted) const;
-  bool Holds(uint32_t i, const OrderedEntry& wanted) const {
-    return i < count() && shape_->Compare(entry(i), wanted.data()) == 0;
+  uint32_t LowerBound(const std::byte* wanted) const;
+  bool Holds(uint32_t i, const std::byte* wanted) const {
+    return i < count() && shape_->Compare(entry(i), wanted) == 0;
   }
   /// Whether `wanted` belongs to a node to the right.
-  bool Beyond(const OrderedEntry& wanted) const {
-    return bounded() && shape_->Compare(wanted.data(), high()) >= 0;
-  }
+  bool Beyond(const std::byte* wanted) const { return bounded() && shape_->Compare(wanted, high()) >= 0; }
 
   void Clear(uint32_t level);
-  void CopyFrom(const OrderedNode& other);
   void SetRight(uint64_t number, const std::byte* high);  // high null: no bound
-  void Insert(uint32_t i, const OrderedEntry& inserted, uint64_t child);
-  void Erase(uint32_t i);
-  /// Copies the full node to `lower` and `upper`, with one more entry. The caller sets their links (right,
-  /// high). Both get some entries; ascending inserts leave full nodes behind.
-  /// Returns the separator: at most upper's first entry. In leaves it has no value if the keys differ, so
-  /// that a key with one value lies in one leaf.
-  OrderedEntry Split(uint32_t i, const OrderedEntry& inserted, uint64_t child, OrderedNode lower,
-                     OrderedNode upper) const;
+  /// After SetRight. Numbers of blocks have 32 bits.
+  void SetGone(uint64_t back) {
+    Store(3, static_cast<uint8_t>(Load<uint8_t>(3) | kGone));
+    Store(4, static_cast<uint32_t>(back));
+  }
+  /// Adds an entry behind all others; above leaves the child's number follows it.
+  void Append(const std::byte* entry);
+  /// Writes the separator of two neighbours, entry_bytes: at most upper's first entry. In leaves it has no
+  /// value if the keys differ, so that a key with one value lies in one leaf.
+  static void Separate(const OrderedShape& shape, const OrderedNode& lower, const OrderedNode& upper,
+                       std::byte* separator);
 
  private:
   static constexpr size_t kFixedBytes = 16;
+  static constexpr uint8_t kBounded = 1, kGone = 2;
   template <typename T>
   T Load(size_t at) const {
     T value;
@@ -153,7 +169,6 @@ class OrderedNode {
   }
   size_t entries_at() const { return kFixedBytes + (shape_->entry_bytes() + 7) / 8 * 8; }
   size_t stride() const { return shape_->entry_bytes() + (level() > 0 ? sizeof(uint64_t) : 0); }
-  void Append(const OrderedNode& from, uint32_t begin, uint32_t end);
 
   const OrderedShape* shape_;
   std::byte* data_;

@@ -10,9 +10,10 @@
 namespace nam::txn {
 namespace {
 
-int ComparePrefix(const IndexKey& key, std::span<const std::byte> bound) {
+// Bounds are no longer than keys.
+int ComparePrefix(const std::byte* key, std::span<const std::byte> bound) {
   if (bound.empty()) return 0;  // its pointer may be null
-  return std::memcmp(key.bytes.data(), bound.data(), std::min<size_t>(key.size, bound.size()));
+  return std::memcmp(key, bound.data(), bound.size());
 }
 
 }  // namespace
@@ -34,16 +35,23 @@ absl::StatusOr<std::unique_ptr<TableIndex>> TableIndex::Open(const IndexDescript
 
 IndexKey TableIndex::KeyOf(const std::byte* row) const {
   IndexKey key;
+  key.size = description_.key_bytes;
+  key.any_null = WriteKey(row, key.bytes.data());
+  return key;
+}
+
+bool TableIndex::WriteKey(const std::byte* row, std::byte* key) const {
+  bool any_null = false;
   for (const IndexDescription::KeyField& field : description_.fields) {
     if (field.nullable) {
       const bool null = (static_cast<uint8_t>(row[field.null_bit / 8]) >> (field.null_bit % 8) & 1) != 0;
-      key.bytes[key.size++] = std::byte{null};
-      key.any_null = key.any_null || null;
+      *key++ = std::byte{null};
+      any_null = any_null || null;
     }
-    std::memcpy(key.bytes.data() + key.size, row + field.offset, field.bytes);
-    key.size += field.bytes;
+    std::memcpy(key, row + field.offset, field.bytes);
+    key += field.bytes;
   }
-  return key;
+  return any_null;
 }
 
 OrderedIndex::Cursor TableIndex::Range(std::span<const std::byte> low,
@@ -63,11 +71,11 @@ OrderedIndex::Cursor TableIndex::Range(std::span<const std::byte> low,
   return entries_.Range({from.data(), bytes}, {to.data(), bytes});
 }
 
-bool TableIndex::Before(const IndexKey& key, std::span<const std::byte> low) {
+bool TableIndex::Before(const std::byte* key, std::span<const std::byte> low) {
   return ComparePrefix(key, low) < 0;
 }
 
-bool TableIndex::Below(const IndexKey& key, std::span<const std::byte> high) {
+bool TableIndex::Below(const std::byte* key, std::span<const std::byte> high) {
   return high.empty() || ComparePrefix(key, high) < 0;
 }
 

@@ -73,12 +73,18 @@ class TableIndex {
 
   const IndexDescription& description() const { return description_; }
   OrderedIndex& entries() { return entries_; }
+  /// The memory that a commit takes for each entry that it makes.
+  uint32_t change_bytes() const {
+    return static_cast<uint32_t>(sizeof(OrderedIndex::Change) + (entries_.shape().entry_bytes() + 7) / 8 * 8);
+  }
   IndexKey KeyOf(const std::byte* row) const;
+  /// Writes a row's key, of the index's key_bytes. Returns whether a part of it is NULL.
+  bool WriteKey(const std::byte* row, std::byte* key) const;
   /// Scans the keys that begin with a prefix from `low` on and below `high`. Both may be shorter than keys;
   /// empty `high`: no bound.
   OrderedIndex::Cursor Range(std::span<const std::byte> low, std::span<const std::byte> high) const;
-  static bool Before(const IndexKey& key, std::span<const std::byte> low);
-  static bool Below(const IndexKey& key, std::span<const std::byte> high);
+  static bool Before(const std::byte* key, std::span<const std::byte> low);
+  static bool Below(const std::byte* key, std::span<const std::byte> high);
 
  private:
   TableIndex(const IndexDescription& description, storage::VerbBatch& batch, ExtentSpace space,

@@ -17,6 +17,8 @@ using storage::VersionWord;
 constexpr int kRivalRoundsMax = 100;
 constexpr uint32_t kReleasesMax = 16;  // locks of other clients that a commit without waits meets too late
 constexpr uint32_t kWriteBytesMax = 64 * 1024;
+/// Writes between two moves of the slot's word; so many more follow their claim.
+constexpr size_t kWritesAtOnce = 256;
 
 storage::Channel::Target At(storage::Channel::Target block, uint64_t offset) {
   block.address.offset += offset;
@@ -64,6 +66,7 @@ absl::Status Committer::Try() {
   transaction_.locking = true;
   installed_ = false;
   absl::Status status = Write();
+  transaction_.writing = false;
   if (status.ok()) {
     NAM_ASSIGN_OR_RETURN(const bool decided, Decide());
     if (!decided) {
@@ -232,27 +235,26 @@ absl::Status Committer::AddLog() {
 }
 
 // Claims before it READs the count of index changes: a client that changes an index counts, and then looks
-// for claims.
+// for claims. The words of records that no request reaches say `not locked`.
 absl::Status Committer::LockRecords() {
-  commit_point_->Expect(writes_.size());
-  NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
-  NAM_RETURN_IF_ERROR(indexes_.AddReadChanges());
+  const bool many = writes_.size() > kWritesAtOnce;
   uint64_t* old = batch_.Words(writes_.size());
   for (PendingWrite& write : writes_) {
     write.old = old++;
-    const RecordHeader locked = write.header.LockedBy(slot_.client);
-    if (!write.fresh) {
-      batch_.CompareAndSwap(write.block, write.header.word(), locked.word(), write.old);
-      continue;
-    }
-    uint64_t* const words = write.version() - 1;
-    words[0] = locked.word();
-    words[1] = VersionWord::Of(timestamps_->taken(), false, true).word();
-    *write.old = write.header.word();
+    *write.old = ~write.header.word();
   }
-  AddNewRows();
+  commit_point_->Expect(writes_.size());
+  NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
+  NAM_RETURN_IF_ERROR(indexes_.AddReadChanges());
+  if (many) {
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+    NAM_RETURN_IF_ERROR(ClaimTimestamp(/*rows_written=*/false));
+    NAM_RETURN_IF_ERROR(core_.GoOn());
+  }
+  NAM_RETURN_IF_ERROR(AddLocks(many));
+  NAM_RETURN_IF_ERROR(AddNewRows());
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  NAM_RETURN_IF_ERROR(ClaimTimestamp());
+  if (!many) NAM_RETURN_IF_ERROR(ClaimTimestamp(/*rows_written=*/true));
   if (options_.broken.blind_locks) NAM_RETURN_IF_ERROR(LockBlindly());
   return JudgeLocks();
 }
@@ -276,10 +278,38 @@ absl::Status Committer::JudgeLocks() {
   return core_.Conflict(header, writes_[place].table, writes_[place].record);
 }
 
+// What is only added takes no time, so it says nothing of whether the commit goes on.
+absl::Status Committer::FinishPortion() {
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  return core_.GoOn();
+}
+
+absl::Status Committer::AddLocks(bool many) {
+  size_t added = 0;
+  for (PendingWrite& write : writes_) {
+    const RecordHeader locked = write.header.LockedBy(slot_.client);
+    if (!write.fresh) {
+      batch_.CompareAndSwap(write.block, write.header.word(), locked.word(), write.old);
+      if (many && ++added % kWritesAtOnce == 0) NAM_RETURN_IF_ERROR(FinishPortion());
+      continue;
+    }
+    uint64_t* const words = write.version() - 1;
+    words[0] = locked.word();
+    words[1] = VersionWord::Of(timestamps_->taken(), false, true).word();
+    *write.old = write.header.word();
+  }
+  return absl::OkStatus();
+}
+
 // Only this client has these records: it needs no CAS, and writes the header with slot 0 behind it. The other
 // slots are empty. One statement's rows are mostly adjacent in both memories: one WRITE covers all of them.
-void Committer::AddNewRows() {
+absl::Status Committer::AddNewRows() {
+  size_t next = kWritesAtOnce;
   for (size_t i = 0; i < writes_.size();) {
+    if (i >= next) {
+      NAM_RETURN_IF_ERROR(FinishPortion());
+      next = i + kWritesAtOnce;
+    }
     const PendingWrite& first = writes_[i++];
     if (!first.fresh) continue;
     const RecordTable& to = table(first.table);
@@ -299,14 +329,17 @@ void Committer::AddNewRows() {
     const uint32_t row_offset = to.geometry().row_offset(0);
     batch_.Write(first.row - row_offset, ahead + row_offset + to.geometry().row_bytes, first.block);
   }
+  return absl::OkStatus();
 }
 
-// If the timestamp has changed, WRITEs it into the new rows.
-absl::Status Committer::ClaimTimestamp() {
+// If the timestamp has changed, WRITEs it into the new rows, unless they are not there yet.
+absl::Status Committer::ClaimTimestamp(bool rows_written) {
   NAM_ASSIGN_OR_RETURN(const bool as_taken, timestamps_->ConfirmClaim(batch_));
   transaction_.timestamp = timestamps_->taken();
+  transaction_.writing = true;
   if (as_taken) return absl::OkStatus();
   NAM_RETURN_IF_ERROR(indexes_.AddReadChanges());
+  if (!rows_written) return batch_.Execute();
   for (const PendingWrite& write : writes_) {
     if (!write.fresh) continue;
     *write.version() = VersionWord::Of(transaction_.timestamp, false, true).word();
@@ -353,8 +386,10 @@ absl::Status Committer::Install() {
     if (claims_[number].empty()) continue;
     NAM_RETURN_IF_ERROR(table(number).index().AddClaims(claims_[number]));
   }
+  size_t added = 0;
   for (PendingWrite& write : writes_) {
     if (write.fresh || write.only_locks()) continue;
+    if (++added % kWritesAtOnce == 0) NAM_RETURN_IF_ERROR(FinishPortion());
     RecordTable& to = table(write.table);
     const bool deleted = write.kind == PendingWrite::Kind::kDelete;
     *write.version() = VersionWord::Of(transaction_.timestamp, deleted, false).word();

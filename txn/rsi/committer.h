@@ -20,7 +20,8 @@ namespace nam::txn {
 ///
 ///     Announce       log entry; a timestamp is asked for; whether the keys of inserts exist
 ///     LockRecords    the slot's word and the ring's entry are claimed; existing records are locked by CAS;
-///                    new rows are written, locked
+///                    new rows are written, locked. Many rows follow their claim in portions, between which
+///                    the slot's word moves (SessionCore::GoOn), as in all later steps
 ///     Install        payloads into victims; keys of new rows into the hash indexes
 ///     ClaimEntries   new keys into the ordered indexes, if any (IndexKeeper)
 ///     Check          whether foreign keys still need what is deleted (ReferencedRows)
@@ -67,8 +68,10 @@ class Committer {
   absl::Status Write();
   absl::Status LockRecords();
   absl::Status JudgeLocks();
-  void AddNewRows();
-  absl::Status ClaimTimestamp();
+  absl::Status AddNewRows();
+  absl::Status AddLocks(bool many);
+  absl::Status FinishPortion();
+  absl::Status ClaimTimestamp(bool rows_written);
   absl::Status Install();
   absl::Status JudgeRivals(uint32_t table, std::span<const HashIndex::Claim> claims);
   absl::StatusOr<bool> Decide();

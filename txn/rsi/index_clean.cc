@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,12 +31,13 @@ constexpr size_t kAtOnce = 16;
 void IndexKeeper::NoteDead(uint32_t number, uint64_t record, const std::byte* before, const std::byte* row,
                            uint64_t since) {
   for (const std::unique_ptr<TableIndex>& index : table(number).indexes()) {
-    const IndexKey key = index->KeyOf(before);
-    if (row != nullptr && index->KeyOf(row) == key) continue;
+    const IndexKey old = index->KeyOf(before);
+    if (row != nullptr && index->KeyOf(row) == old) continue;
     if (dead_.size() <= number) dead_.resize(number + 1);
     DeadEntries& dead = dead_[number];
     if (dead.entries.size() == kDeadMax) dead.entries.pop_front();
-    dead.entries.push_back({index->description().allocation, record, since, key});
+    std::string key(reinterpret_cast<const char*>(old.bytes.data()), old.size);
+    dead.entries.push_back({index->description().allocation, record, since, std::move(key)});
     ++dead.noted;
   }
 }
@@ -80,7 +83,8 @@ absl::Status IndexKeeper::CleanEntry(uint32_t number, const DeadEntry& dead) {
   NAM_RETURN_IF_ERROR(core_.CheckScratch(from.geometry().block_bytes() + SessionCore::kIndexScratchBytes));
   OrderedIndex& entries = (*index)->entries();
   std::vector<uint64_t> values;
-  NAM_RETURN_IF_ERROR(entries.Lookup(dead.key.view(), values));
+  const std::span<const std::byte> key = std::as_bytes(std::span(dead.key));
+  NAM_RETURN_IF_ERROR(entries.Lookup(key, values));
   std::erase_if(values, [&](uint64_t value) { return IndexEntry(value).record() != dead.record; });
   if (values.empty()) return absl::OkStatus();
   BlockRead block{.record = dead.record};
@@ -89,11 +93,12 @@ absl::Status IndexKeeper::CleanEntry(uint32_t number, const DeadEntry& dead) {
   if (header.locked() || header.timestamp() > horizon_) return absl::OkStatus();  // its writer remembers it
   const storage::VersionChoice choice = reader_.Choose(from, block, RowReader::kNewest);
   if (choice.outcome == storage::VersionChoice::Outcome::kVersion &&
-      (*index)->KeyOf(block.block + from.geometry().row_offset(choice.slot)) == dead.key) {
+      std::ranges::equal((*index)->KeyOf(block.block + from.geometry().row_offset(choice.slot)).view(),
+                         key)) {
     return absl::OkStatus();
   }
   for (const uint64_t value : values) {
-    NAM_RETURN_IF_ERROR(entries.Remove(dead.key.view(), value).status());
+    NAM_RETURN_IF_ERROR(entries.Remove(key, value).status());
   }
   return absl::OkStatus();
 }

@@ -69,29 +69,28 @@ class IndexFill {
   }
 
  private:
-  struct Row {
-    IndexKey key;
-    uint64_t entry = 0;
-  };
-
   absl::Status EnterSome(uint64_t first) {
     batch_.Reset();
     std::vector<BlockRead> blocks(kRowsAtOnce);
     for (uint64_t i = 0; i < kRowsAtOnce; ++i) blocks[i].record = first + i;
     NAM_RETURN_IF_ERROR(core_.CheckScratch(kRowsAtOnce * (from_.geometry().block_bytes() + 192)));
     NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from_, blocks, RowReader::kNewest));
-    std::vector<Row> rows;
+    const OrderedShape& shape = index_.entries().shape();
+    std::vector<OrderedEntry> entries;
     for (const BlockRead& block : blocks) {
       const storage::VersionChoice choice = reader_.Choose(from_, block, RowReader::kNewest);
       if (choice.outcome != storage::VersionChoice::Outcome::kVersion || choice.version.deleted()) continue;
-      rows.push_back({index_.KeyOf(block.block + from_.geometry().row_offset(choice.slot)),
-                      IndexEntry(block.record, IndexEntry::kFirstTag).word()});
+      std::byte* const entry = entries.emplace_back().data();
+      index_.WriteKey(block.block + from_.geometry().row_offset(choice.slot), entry);
+      shape.SetValue(entry, IndexEntry(block.record, IndexEntry::kFirstTag).word());
     }
     batch_.Reset();
-    std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.key < b.key; });
-    for (const Row& row : rows)
-      NAM_RETURN_IF_ERROR(index_.entries().Insert(row.key.view(), row.entry).status());
-    return absl::OkStatus();
+    std::sort(entries.begin(), entries.end(), [&](const OrderedEntry& a, const OrderedEntry& b) {
+      return shape.Compare(a.data(), b.data()) < 0;
+    });
+    std::vector<OrderedIndex::Change> changes;
+    for (const OrderedEntry& entry : entries) changes.push_back({.entry = entry.data()});
+    return index_.entries().Insert(changes);
   }
 
   // Only a key with a second record needs a look at rows.
@@ -164,10 +163,13 @@ absl::StatusOr<uint64_t> RsiClient::AwaitCommits() {
 // Waits for a stalled client until it is fenced: it may be writing to an index.
 absl::Status RsiClient::AwaitSlots() {
   Clock& clock = tables_.fabric().clock();
-  const Deadline deadline = clock.After(options_.own_commit_timeout_us);
+  Deadline deadline = clock.After(options_.own_commit_timeout_us);
   NAM_ASSIGN_OR_RETURN(std::vector<UnderWay> under_way, FindUnderWay(core_->state, core_->geometry, batch_));
   for (int round = 1;; ++round) {
+    const std::vector<UnderWay> before = under_way;
     NAM_RETURN_IF_ERROR(RemoveOver(core_->state, batch_, under_way));
+    if (under_way != before)
+      deadline = clock.After(options_.own_commit_timeout_us);  // one is over, or goes on
     if (under_way.empty()) return absl::OkStatus();
     NAM_RETURN_IF_ERROR(MayGoOn());
     if (clock.Passed(deadline)) {

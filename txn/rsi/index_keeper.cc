@@ -1,7 +1,11 @@
 #include "txn/rsi/index_keeper.h"
 
 #include <algorithm>
-#include <set>
+#include <array>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -13,6 +17,8 @@ namespace nam::txn {
 namespace {
 
 using storage::RecordHeader;
+
+constexpr size_t kJudgedAtOnce = 512;
 
 }  // namespace
 
@@ -70,51 +76,120 @@ absl::Status IndexKeeper::CheckChanges() {
 }
 
 absl::Status IndexKeeper::ClaimEntries() {
-  for (const PendingWrite& write : writes_) {
-    if (write.kind == PendingWrite::Kind::kDelete || write.only_locks()) continue;
-    for (const std::unique_ptr<TableIndex>& index : table(write.table).indexes())
-      NAM_RETURN_IF_ERROR(Enter(*index, write));
-  }
+  if (std::all_of(core_.open.begin(), core_.open.end(), [](const std::unique_ptr<RecordTable>& open) {
+        return open == nullptr || open->indexes().empty();
+      }))
+    return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(CollectEntries());
+  for (Entered& entered : entered_) NAM_RETURN_IF_ERROR(Enter(entered));
   // All entries exist now: of two clients that enter the same key at least one sees the other.
   for (const Entered& entered : entered_) {
-    if (!entered.index->description().unique || entered.key.any_null) continue;
+    if (!entered.index->description().unique) continue;
     NAM_RETURN_IF_ERROR(JudgeRivals(entered));
   }
   return absl::OkStatus();
 }
 
-absl::Status IndexKeeper::Enter(TableIndex& index, const PendingWrite& write) {
-  Entered entered{.index = &index, .write = &write, .key = index.KeyOf(write.row)};
-  if (write.before != nullptr && index.KeyOf(write.before) == entered.key) return absl::OkStatus();
-  entered.entry = IndexEntry(write.record, IndexEntry::TagOf(transaction_.timestamp)).word();
-  const absl::StatusOr<bool> inserted = index.entries().Insert(entered.key.view(), entered.entry);
-  if (absl::IsAborted(inserted.status())) {
-    return AbortStatus(AbortReason::kWriteWrite, std::string(inserted.status().message()));
+// Statements have reserved the memory, but for indexes that are new since.
+absl::Status IndexKeeper::CollectEntries() {
+  std::vector<size_t> first;   // by table: its first index in entered_
+  std::vector<size_t> writes;  // by table: those that may make entries
+  first.resize(core_.open.size());
+  writes.resize(core_.open.size());
+  uint64_t bytes = 0;
+  for (const PendingWrite& write : writes_) {
+    if (!write.makes_entries()) continue;
+    ++writes[write.table];
+    bytes += table(write.table).change_bytes();
   }
-  NAM_RETURN_IF_ERROR(inserted.status());
-  if (!*inserted) {
-    return AbortStatus(AbortReason::kWriteWrite, "an entry of an older version has the same tag");
+  if (bytes > writes_.entry_bytes()) NAM_RETURN_IF_ERROR(core_.CheckScratch(bytes - writes_.entry_bytes()));
+  for (uint32_t number = 0; number < writes.size(); ++number) {
+    first[number] = entered_.size();
+    if (writes[number] == 0) continue;
+    for (const std::unique_ptr<TableIndex>& index : table(number).indexes()) {
+      entered_.push_back({.index = index.get(), .table = number, .entries = {}});
+      entered_.back().entries.reserve(writes[number]);
+    }
   }
-  entered_.push_back(entered);
+  std::array<std::byte, kOrderedKeyBytesMax> before;
+  for (const PendingWrite& write : writes_) {
+    if (!write.makes_entries()) continue;
+    for (size_t i = 0; i < table(write.table).indexes().size(); ++i) {
+      Entered& entered = entered_[first[write.table] + i];
+      const OrderedShape& shape = entered.index->entries().shape();
+      std::byte* const entry = keys_.Take(shape.entry_bytes());
+      const bool any_null = entered.index->WriteKey(write.row, entry);
+      if (write.before != nullptr) {
+        entered.index->WriteKey(write.before, before.data());
+        if (std::memcmp(entry, before.data(), shape.key_bytes) == 0) continue;
+      }
+      shape.SetValue(entry, IndexEntry(write.record, IndexEntry::TagOf(transaction_.timestamp)).word());
+      entered.entries.push_back({.entry = entry, .any_null = any_null});
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Sorted entries share round trips: those of a leaf, and those of several leaves.
+absl::Status IndexKeeper::Enter(Entered& entered) {
+  OrderedIndex& index = entered.index->entries();
+  std::sort(entered.entries.begin(), entered.entries.end(),
+            [&](const OrderedIndex::Change& a, const OrderedIndex::Change& b) {
+              return index.shape().Compare(a.entry, b.entry) < 0;
+            });
+  const absl::Status inserted = index.Insert(entered.entries);
+  if (absl::IsAborted(inserted))
+    return AbortStatus(AbortReason::kWriteWrite, std::string(inserted.message()));
+  NAM_RETURN_IF_ERROR(inserted);
+  for (const OrderedIndex::Change& change : entered.entries) {
+    if (!change.applied)
+      return AbortStatus(AbortReason::kWriteWrite, "an entry of an older version has the same tag");
+  }
   return absl::OkStatus();
 }
 
 absl::Status IndexKeeper::JudgeRivals(const Entered& entered) {
-  std::set<uint64_t> rivals;
-  OrderedIndex::Entries entries;
-  OrderedIndex& index = entered.index->entries();
-  for (OrderedIndex::Cursor cursor = index.Range(entered.key.view(), entered.key.view()); !cursor.done();) {
-    NAM_RETURN_IF_ERROR(index.Next(cursor, SIZE_MAX, entries));
-    for (const uint64_t value : entries.values) rivals.insert(IndexEntry(value).record());
+  std::vector<OrderedIndex::Change> wanted;
+  // Of own rows with one key the first finds the others.
+  const size_t key_bytes = entered.index->description().key_bytes;
+  for (const OrderedIndex::Change& change : entered.entries) {
+    if (!wanted.empty() && std::memcmp(wanted.back().entry, change.entry, key_bytes) == 0) continue;
+    if (!change.any_null) wanted.push_back(change);
+    if (wanted.size() < kJudgedAtOnce) continue;
+    NAM_RETURN_IF_ERROR(JudgeRivals(entered, wanted));
+    wanted.clear();
   }
-  rivals.erase(entered.write->record);
-  for (const uint64_t rival : rivals) NAM_RETURN_IF_ERROR(JudgeRival(entered, rival));
+  return JudgeRivals(entered, wanted);
+}
+
+// A record's entries with one key are adjacent.
+absl::Status IndexKeeper::JudgeRivals(const Entered& entered, std::span<OrderedIndex::Change> wanted) {
+  struct Rival {
+    size_t place = 0;
+    uint64_t record = 0;
+    bool operator==(const Rival&) const = default;
+  };
+  std::vector<Rival> rivals;
+  OrderedIndex& index = entered.index->entries();
+  NAM_RETURN_IF_ERROR(index.Lookup(wanted, [&](size_t place, uint64_t value) {
+    const Rival rival{place, IndexEntry(value).record()};
+    if (rival.record == IndexEntry(index.shape().ValueOf(wanted[place].entry)).record()) return;
+    if (rivals.empty() || rivals.back() != rival) rivals.push_back(rival);
+  }));
+  for (const Rival& rival : rivals) {
+    NAM_RETURN_IF_ERROR(core_.GoOn());
+    NAM_RETURN_IF_ERROR(JudgeRival(entered, index.shape().KeyOf(wanted[rival.place].entry), rival.record));
+  }
   return absl::OkStatus();
 }
 
 // Judges a row that has had this key, has it, or is about to.
-absl::Status IndexKeeper::JudgeRival(const Entered& entered, uint64_t record) {
-  const uint32_t number = entered.write->table;
+absl::Status IndexKeeper::JudgeRival(const Entered& entered, std::span<const std::byte> key,
+                                     uint64_t record) {
+  const uint32_t number = entered.table;
+  const auto has_key = [&](const std::byte* row) {
+    return std::memcmp(entered.index->KeyOf(row).bytes.data(), key.data(), key.size()) == 0;
+  };
   RecordTable& from = table(number);
   const std::string& name = from.description().name;
   const auto duplicate = [&] {
@@ -123,8 +198,7 @@ absl::Status IndexKeeper::JudgeRival(const Entered& entered, uint64_t record) {
         absl::StrCat("another row of ", name, " has this key of index ", entered.index->description().name));
   };
   if (const PendingWrite* const own = writes_.OfRecord(number, record); own != nullptr) {
-    const bool same =
-        own->kind != PendingWrite::Kind::kDelete && entered.index->KeyOf(own->row) == entered.key;
+    const bool same = own->kind != PendingWrite::Kind::kDelete && has_key(own->row);
     return same ? duplicate() : absl::OkStatus();
   }
   const size_t kept = batch_.scratch_used();
@@ -133,9 +207,9 @@ absl::Status IndexKeeper::JudgeRival(const Entered& entered, uint64_t record) {
   NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from, {&block, 1}, RowReader::kNewest));
   const RecordHeader header = block.header();
   const storage::VersionChoice choice = reader_.Choose(from, block, RowReader::kNewest);
-  const bool same =
-      choice.outcome == storage::VersionChoice::Outcome::kVersion && !choice.version.deleted() &&
-      entered.index->KeyOf(block.block + from.geometry().row_offset(choice.slot)) == entered.key;
+  const bool same = choice.outcome == storage::VersionChoice::Outcome::kVersion &&
+                    !choice.version.deleted() &&
+                    has_key(block.block + from.geometry().row_offset(choice.slot));
   batch_.Reset(kept);
   if (header.locked()) return core_.Conflict(header, number, record);
   if (same && header.timestamp() <= transaction_.snapshot) return duplicate();
@@ -145,11 +219,18 @@ absl::Status IndexKeeper::JudgeRival(const Entered& entered, uint64_t record) {
 }
 
 absl::Status IndexKeeper::RemoveEntered() {
-  for (const Entered& entered : entered_) {
-    NAM_RETURN_IF_ERROR(entered.index->entries().Remove(entered.key.view(), entered.entry).status());
+  for (Entered& entered : entered_) {
+    std::erase_if(entered.entries, [](const OrderedIndex::Change& change) { return !change.applied; });
+    NAM_RETURN_IF_ERROR(entered.index->entries().Remove(entered.entries));
   }
-  entered_.clear();
+  ForgetEntered();
   return absl::OkStatus();
+}
+
+void IndexKeeper::ForgetEntered() {
+  if (entered_.empty()) return;
+  entered_.clear();
+  keys_.Clear();
 }
 
 }  // namespace nam::txn

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -46,7 +48,7 @@ class IndexKeeper {
   /// Makes an entry for each new key of the transaction's writes.
   absl::Status ClaimEntries();
   absl::Status RemoveEntered();
-  void ForgetEntered() { entered_.clear(); }
+  void ForgetEntered();
 
   /// `row`: the replacement of `before`; null: the record is free.
   void NoteDead(uint32_t table, uint64_t record, const std::byte* before, const std::byte* row,
@@ -54,18 +56,18 @@ class IndexKeeper {
   absl::Status Clean();
 
  private:
+  /// The entries that this commit makes in one index. Their keys lie in keys_.
   struct Entered {
     TableIndex* index = nullptr;
-    const PendingWrite* write = nullptr;
-    IndexKey key;
-    uint64_t entry = 0;
+    uint32_t table = 0;
+    std::vector<OrderedIndex::Change> entries;
   };
   /// A dead entry: its record's version has another key by now.
   struct DeadEntry {
     AllocationId index;
     uint64_t record = 0;
     uint64_t since = 0;  // timestamp of the version with another key
-    IndexKey key;
+    std::string key;
   };
   /// The dead entries of one table.
   struct DeadEntries {
@@ -74,9 +76,11 @@ class IndexKeeper {
   };
 
   RecordTable& table(uint32_t number) { return core_.table(number); }
-  absl::Status Enter(TableIndex& index, const PendingWrite& write);
+  absl::Status CollectEntries();
+  absl::Status Enter(Entered& entered);
   absl::Status JudgeRivals(const Entered& entered);
-  absl::Status JudgeRival(const Entered& entered, uint64_t record);
+  absl::Status JudgeRivals(const Entered& entered, std::span<OrderedIndex::Change> wanted);
+  absl::Status JudgeRival(const Entered& entered, std::span<const std::byte> key, uint64_t record);
 
   // index_clean.cc
   absl::Status CleanTable(uint32_t table, size_t& left);
@@ -96,6 +100,7 @@ class IndexKeeper {
   bool stale_ = false;
   const uint64_t* changes_seen_ = nullptr;  // scratch
   std::vector<Entered> entered_;
+  RowArena keys_;
   std::vector<DeadEntries> dead_;  // by table
   std::vector<uint8_t> dropped_;   // by table: 1 once the catalog has said so; final
   uint64_t horizon_ = 0;           // as last raised

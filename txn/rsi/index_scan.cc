@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "base/status_macros.h"
@@ -12,27 +13,48 @@ constexpr size_t kWindowMax = 256;
 
 }  // namespace
 
-// A statement over many rows scans once for each of them, between its writes or after them all.
-std::span<const RowScanner::OwnRow> RowScanner::OwnRowsOf(uint32_t number, const TableIndex& index,
-                                                          std::span<const std::byte> low,
-                                                          std::span<const std::byte> high) {
+absl::Status RowScanner::SortOwnRows(uint32_t number, const TableIndex& index) {
+  const size_t key_bytes = index.description().key_bytes;
   std::vector<OwnRow>& own = own_rows_.rows;
-  const AllocationId wanted = index.description().allocation;
-  if (own_rows_.index != wanted || own_rows_.version != writes_.version()) {
-    own.clear();
-    for (const PendingWrite& write : writes_) {
-      if (write.table == number && write.kind != PendingWrite::Kind::kDelete)
-        own.push_back({index.KeyOf(write.row), write.row});
-    }
-    std::stable_sort(own.begin(), own.end(), [](const OwnRow& a, const OwnRow& b) { return a.key < b.key; });
-    own_rows_.index = wanted;
-    own_rows_.version = writes_.version();
+  own.clear();
+  own_rows_.keys.Clear();
+  own_rows_.index = {};
+  core_.transaction.sorted_bytes = 0;
+  const auto belongs = [&](const PendingWrite& write) {
+    return write.table == number && write.kind != PendingWrite::Kind::kDelete;
+  };
+  const auto count = static_cast<size_t>(std::count_if(writes_.begin(), writes_.end(), belongs));
+  const uint64_t bytes = count * (sizeof(OwnRow) + (key_bytes + 7) / 8 * 8);
+  NAM_RETURN_IF_ERROR(core_.CheckScratch(bytes));
+  core_.transaction.sorted_bytes = bytes;
+  own.reserve(count);
+  for (const PendingWrite& write : writes_) {
+    if (!belongs(write)) continue;
+    std::byte* const key = own_rows_.keys.Take(key_bytes);
+    index.WriteKey(write.row, key);
+    own.push_back({key, write.row});
   }
+  std::stable_sort(own.begin(), own.end(), [&](const OwnRow& a, const OwnRow& b) {
+    return std::memcmp(a.key, b.key, key_bytes) < 0;
+  });
+  own_rows_.index = index.description().allocation;
+  own_rows_.version = writes_.version();
+  return absl::OkStatus();
+}
+
+// A statement over many rows scans once for each of them, between its writes or after them all.
+absl::StatusOr<std::span<const RowScanner::OwnRow>> RowScanner::OwnRowsOf(uint32_t number,
+                                                                          const TableIndex& index,
+                                                                          std::span<const std::byte> low,
+                                                                          std::span<const std::byte> high) {
+  const std::vector<OwnRow>& own = own_rows_.rows;
+  if (own_rows_.index != index.description().allocation || own_rows_.version != writes_.version())
+    NAM_RETURN_IF_ERROR(SortOwnRows(number, index));
   const auto begin = std::partition_point(
       own.begin(), own.end(), [&](const OwnRow& row) { return TableIndex::Before(row.key, low); });
   const auto end = std::partition_point(begin, own.end(),
                                         [&](const OwnRow& row) { return TableIndex::Below(row.key, high); });
-  return {begin, end};
+  return std::span<const OwnRow>(begin, end);
 }
 
 /// Merges the transaction's own writes with what the snapshot sees: READs a window of entries, then their
@@ -108,10 +130,13 @@ class RowScanner::IndexScan {
       const std::span<const std::byte> primary = row.first(from_.description().key_bytes);
       if (scanner_.writes_.Find(number_, from_.HashOf(primary), primary) != nullptr) return;
     }
-    while (more_ && own_next_ < own_.size() && own_[own_next_].key < key) VisitOwn();
+    while (more_ && own_next_ < own_.size() && Precedes(own_[own_next_], key)) VisitOwn();
     more_ = more_ && visit_(row);
   }
 
+  static bool Precedes(const OwnRow& own, const IndexKey& key) {
+    return std::memcmp(own.key, key.bytes.data(), key.size) < 0;
+  }
   void VisitOwn() { more_ = visit_({own_[own_next_++].row, from_.geometry().row_bytes}); }
 
   RowScanner& scanner_;
@@ -133,7 +158,8 @@ class RowScanner::IndexScan {
 absl::Status RowScanner::ScanIndex(uint32_t number, AllocationId wanted, std::span<const std::byte> low,
                                    std::span<const std::byte> high, const RowVisitor& visit) {
   NAM_ASSIGN_OR_RETURN(TableIndex* const index, indexes_.IndexOf(number, wanted));
-  IndexScan scan(*this, number, *index, OwnRowsOf(number, *index, low, high), visit);
+  NAM_ASSIGN_OR_RETURN(const std::span<const OwnRow> own, OwnRowsOf(number, *index, low, high));
+  IndexScan scan(*this, number, *index, own, visit);
   return scan.Run(index->Range(low, high));
 }
 

@@ -52,7 +52,18 @@ absl::Status RecordTable::SetIndexes(std::span<const IndexDescription> indexes) 
     if (now[i] == nullptr) now[i] = std::move(*known(indexes[i]));
   }
   indexes_ = std::move(now);
+  change_bytes_ = 0;
+  for (const std::unique_ptr<TableIndex>& index : indexes_) {
+    change_bytes_ += index->change_bytes();
+    index->entries().SetGoOn(go_on_);
+  }
   return absl::OkStatus();
+}
+
+void RecordTable::SetGoOn(std::function<absl::Status()> go_on) {
+  go_on_ = std::move(go_on);
+  index_.SetGoOn(go_on_);
+  for (const std::unique_ptr<TableIndex>& index : indexes_) index->entries().SetGoOn(go_on_);
 }
 
 absl::Status RecordTable::FindLost() {

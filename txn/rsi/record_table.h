@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -30,6 +31,9 @@ class RecordTable {
   /// Follows the catalog: opens new indexes and closes dropped ones.
   absl::Status SetIndexes(std::span<const IndexDescription> indexes);
 
+  /// For its indexes: called during operations of many keys (HashIndex::SetGoOn).
+  void SetGoOn(std::function<absl::Status()> go_on);
+
   /// Follows the catalog.
   void SetReferences(std::vector<ReferenceDescription> references) { references_ = std::move(references); }
 
@@ -48,6 +52,8 @@ class RecordTable {
   const RecordBlocks& blocks() const { return blocks_; }
   HashIndex& index() { return index_; }
   std::span<const std::unique_ptr<TableIndex>> indexes() const { return indexes_; }
+  /// The memory that a commit takes for the index entries of one row with new keys.
+  uint32_t change_bytes() const { return change_bytes_; }
   /// The foreign keys that reference this table.
   std::span<const ReferenceDescription> references() const { return references_; }
   RecordAllocator& allocator() { return allocator_; }
@@ -92,6 +98,8 @@ class RecordTable {
   const uint32_t index_owner_;  // names the client in locks of nodes
   const TableIndex::ConfirmGone confirm_gone_;
   std::vector<std::unique_ptr<TableIndex>> indexes_;
+  uint32_t change_bytes_ = 0;
+  std::function<absl::Status()> go_on_;
   std::vector<ReferenceDescription> references_;
 };
 

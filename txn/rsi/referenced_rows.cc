@@ -107,6 +107,7 @@ absl::Status ReferencedRows::CheckReference(uint32_t parent, const ReferenceDesc
   if (index == indexes.end()) return absl::OkStatus();
   const size_t key_bytes = (*index)->description().key_bytes;
   for (const std::string& key : gone) {
+    NAM_RETURN_IF_ERROR(core_.GoOn());
     const std::string prefix = ChildPrefix(reference, (*index)->description(), key);
     std::string low = prefix, high = prefix;
     low.resize(key_bytes, '\0');

@@ -33,6 +33,7 @@ class RowScanner {
                          std::span<const std::byte> high, const RowVisitor& visit);
   /// Called when the transaction is over.
   void Forget() {
+    core_.transaction.sorted_bytes = 0;
     if (!own_rows_.rows.empty()) own_rows_ = {};
   }
 
@@ -40,7 +41,7 @@ class RowScanner {
   class IndexScan;
   /// A row as this transaction has written it.
   struct OwnRow {
-    IndexKey key;
+    const std::byte* key = nullptr;  // in OwnRows
     const std::byte* row = nullptr;
   };
   /// The transaction's writes to a table, in an index's order.
@@ -48,6 +49,7 @@ class RowScanner {
     AllocationId index;
     uint64_t version = 0;  // the WriteSet::version() that they reflect
     std::vector<OwnRow> rows;
+    RowArena keys;
   };
 
   RecordTable& table(uint32_t number) { return core_.table(number); }
@@ -55,8 +57,10 @@ class RowScanner {
   bool VisitStored(uint32_t table, const std::byte* stored, const RowVisitor& visit);
 
   // index_scan.cc
-  std::span<const OwnRow> OwnRowsOf(uint32_t table, const TableIndex& index, std::span<const std::byte> low,
-                                    std::span<const std::byte> high);
+  absl::StatusOr<std::span<const OwnRow>> OwnRowsOf(uint32_t table, const TableIndex& index,
+                                                    std::span<const std::byte> low,
+                                                    std::span<const std::byte> high);
+  absl::Status SortOwnRows(uint32_t table, const TableIndex& index);
 
   SessionCore& core_;
   RowReader& reader_;

@@ -220,6 +220,8 @@ absl::Status RsiClient::TakeSnapshot(std::span<const SoughtRow> early) {
   const uint64_t verbs = batch_.requests_added();
   std::string hindrance;       // why a dead client cannot be recovered
   int64_t waits_since_ns = 0;  // 0: has not waited, nor read the clock
+  int64_t hangs_since_ns = 0;  // since a client in the way was last seen to go on
+  uint64_t moves = timestamps_->moves();
   const auto waited_us = [&] { return waits_since_ns == 0 ? 0 : (clock.NowNs() - waits_since_ns) / 1'000; };
   // On a busy host the time may be over before a second look.
   uint32_t looks = 0;
@@ -249,8 +251,9 @@ absl::Status RsiClient::TakeSnapshot(std::span<const SoughtRow> early) {
     if (waits_since_ns == 0) first_snapshot = transaction_.snapshot;
     held = held && timestamps_->Held() && transaction_.snapshot == first_snapshot && patient(kHeldPatienceUs);
     if (!own_missing && !conflict_missing && !stale && !held && !timestamps_->Crowded()) break;
-    if (waits_since_ns == 0) waits_since_ns = clock.NowNs();
-    if (waited_us() >= options_.own_commit_timeout_us) {
+    if (waits_since_ns == 0) waits_since_ns = hangs_since_ns = clock.NowNs();
+    if (std::exchange(moves, timestamps_->moves()) != timestamps_->moves()) hangs_since_ns = clock.NowNs();
+    if ((clock.NowNs() - hangs_since_ns) / 1'000 >= options_.own_commit_timeout_us) {
       return End(absl::UnavailableError(
           absl::StrFormat("the session's last commit (%d) is not visible yet: a commit before it hangs%s%s",
                           last_commit_, hindrance.empty() ? "" : ": ", hindrance)));

@@ -80,6 +80,7 @@ absl::StatusOr<RecordTable*> SessionCore::TableOf(const TableDescription& descri
       },
       [this] { return recovery->RecoverAll(); });
   if (number >= open.size()) open.resize(number + 1);
+  opened->SetGoOn([this] { return GoOn(); });
   open[number] = std::move(table);
   return opened;
 }
@@ -107,12 +108,20 @@ absl::Status SessionCore::CheckScratch(uint64_t bytes) const {
   const WriteSet& writes = transaction.writes;
   const uint64_t commit =
       transaction.locking ? 0 : writes.size() * kCommitBytes + writes.inserts() * kInsertBytes;
-  const uint64_t kept = writes.bytes() + transaction.rows.bytes();
+  const uint64_t kept =
+      writes.bytes() + writes.entry_bytes() + transaction.rows.bytes() + transaction.sorted_bytes;
   if (bytes + commit + kept + kReserve <= batch.scratch_left()) [[likely]]
     return absl::OkStatus();
   return TooLargeStatus(absl::StrFormat(
       "the transaction reads or writes more than fits into the %d MiB that a session takes for it",
       batch.scratch_bytes_max() >> 20));
+}
+
+absl::Status SessionCore::GoOn() {
+  if (!transaction.writing) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(const bool claimed, commit_point->GoOn(batch, tables.fabric().clock()));
+  return claimed ? absl::OkStatus()
+                 : AbortStatus(AbortReason::kSkipped, "this commit stalled, and another client skipped it");
 }
 
 absl::Status SessionCore::Conflict(RecordHeader found, uint32_t number, uint64_t record) {

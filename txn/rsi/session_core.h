@@ -35,8 +35,10 @@ struct RsiTransaction {
   uint64_t timestamp = 0;  // claimed; 0: none
   MetRows rows;
   WriteSet writes;
-  bool locking = false;   // from the first lock to the last: an error leaves it to recovery
-  bool flipping = false;  // the last commit's flips are in flight
+  uint64_t sorted_bytes = 0;  // own rows in the order of the index that was scanned last
+  bool writing = false;       // between its claim and its decision or rollback
+  bool locking = false;       // from the first lock to the last: an error leaves it to recovery
+  bool flipping = false;      // the last commit's flips are in flight
   Phase phase = Phase::kUndecided;
   bool committed = false;  // stands even if a later step fails
 };
@@ -81,8 +83,11 @@ struct SessionCore {
   RecordTable& table(uint32_t number) { return *open[number]; }
   /// Opens the table unless it is open.
   absl::StatusOr<RecordTable*> TableOf(const TableDescription& description);
-  /// Checks that so much more scratch memory, plus the commit's share, is within the transaction's bounds.
+  /// Checks that so much more memory, plus the commit's share, is within the transaction's bounds.
   absl::Status CheckScratch(uint64_t bytes) const;
+  /// Called again and again by a commit that writes: tells the clients that wait for it that it goes on.
+  /// ABORTED if one has skipped it. Executes the batch from time to time.
+  absl::Status GoOn();
   /// Reports that another client was faster. Notes a lock's holder as the suspect, so that the session
   /// recovers it if it is gone.
   absl::Status Conflict(storage::RecordHeader found, uint32_t table, uint64_t record);

@@ -148,7 +148,8 @@ absl::Status RsiClient::Write(std::span<const RowWrite> writes) {
   for (const RowWrite& write : writes) {
     const bool whole_row = write.kind == RowWrite::Kind::kInsert || write.kind == RowWrite::Kind::kUpdate;
     NAM_RETURN_IF_ERROR(CheckTable(write.table, write.row.size(), whole_row));
-    bytes += table(write.table.value).geometry().block_bytes();
+    const RecordTable& to = table(write.table.value);
+    bytes += to.geometry().block_bytes() + (whole_row ? to.change_bytes() : 0);
   }
   bytes += writes.size() * (sizeof(PendingWrite) + SessionCore::kInsertBytes);
   if (absl::Status fits = core_->CheckScratch(bytes); !fits.ok()) return End(fits);
@@ -189,6 +190,7 @@ absl::Status RsiClient::WriteOwn(const RowWrite& write, PendingWrite& own) {
   own.withdrawn = false;
   if (own.only_locks()) own.kind = PendingWrite::Kind::kUpdate;
   if (deleted) own.kind = own.fresh ? PendingWrite::Kind::kInsert : PendingWrite::Kind::kUpdate;
+  writes_.ReserveEntries(own, table(own.table).change_bytes());
   return absl::OkStatus();
 }
 
@@ -214,6 +216,7 @@ void RsiClient::AddInsert(uint32_t number, uint64_t hash, std::span<const std::b
   std::byte* const copy = CopyRow(number, row.data(), table(number).WritesWholeBlocks());
   PendingWrite& write = writes_.Add(PendingWrite::Kind::kInsert, number, hash, copy);
   write.fresh = true;
+  writes_.ReserveEntries(write, table(number).change_bytes());
   if (channel_->in_place() && !beside && writes_.size() <= kFetchedInserts) FetchForInsert(write);
 }
 
@@ -255,6 +258,7 @@ absl::Status RsiClient::WriteKnown(const RowWrite& by, const SoughtRow& known) {
   write.victim = known.victim;
   write.before = known.row;
   write.placed = true;
+  writes_.ReserveEntries(write, table(number).change_bytes());
   if (channel_->in_place()) FetchForUpdate(write);
   // Another client was faster: a try would fail.
   const bool newer = known.header.timestamp() != known.version.timestamp();

@@ -11,6 +11,7 @@ namespace {
 /// Beyond this number rows have a table.
 constexpr size_t kFewRows = 32;
 constexpr size_t kKept = 1'024;
+constexpr size_t kFirstPieceBytes = 4 * 1024;
 constexpr size_t kPieceBytes = 64 * 1024;
 
 bool SameKey(const std::byte* row, std::span<const std::byte> key) {
@@ -49,19 +50,24 @@ void PlaceTable::Add(uint64_t hash, size_t place) {
   ++used_;
 }
 
-const std::byte* RowArena::Copy(const std::byte* row, size_t bytes) {
+std::byte* RowArena::Take(size_t bytes) {
   if (bytes > left_) {
-    const size_t piece = std::max(kPieceBytes, bytes);
+    const size_t piece = std::max(std::clamp(bytes_, kFirstPieceBytes, kPieceBytes), bytes);
     pieces_.push_back(std::make_unique_for_overwrite<std::byte[]>(piece));
     next_ = pieces_.back().get();
     left_ = piece;
     bytes_ += piece;
   }
-  std::byte* const copy = next_;
-  std::memcpy(copy, row, bytes);
+  std::byte* const place = next_;
   const size_t taken = std::min(left_, (bytes + 7) / 8 * 8);
   next_ += taken;
   left_ -= taken;
+  return place;
+}
+
+const std::byte* RowArena::Copy(const std::byte* row, size_t bytes) {
+  std::byte* const copy = Take(bytes);
+  std::memcpy(copy, row, bytes);
   return copy;
 }
 
@@ -162,8 +168,11 @@ void WriteSet::RollBackTo(size_t mark) {
   }
   ++version_;
   writes_.resize(writes);
-  inserts_ = static_cast<size_t>(
-      std::count_if(writes_.begin(), writes_.end(), [](const PendingWrite& write) { return write.fresh; }));
+  inserts_ = entry_bytes_ = 0;
+  for (const PendingWrite& write : writes_) {
+    inserts_ += write.fresh ? 1 : 0;
+    entry_bytes_ += write.entry_bytes;
+  }
   FillByKey();
 }
 
@@ -194,7 +203,7 @@ void WriteSet::Clear() {
   by_record_.Clear();
   seen_.Clear();
   Empty(writes_);
-  inserts_ = 0;
+  inserts_ = entry_bytes_ = 0;
   ++version_;
   Empty(changes_);
   if (arena_.bytes() > 0) arena_.Clear();

@@ -57,13 +57,16 @@ struct PendingWrite {
   const std::byte* dead_row = nullptr;  // scratch: the deleted row whose record it takes over; null: none
   bool fresh = false;                   // creates a record instead of another version of one
   bool indexed = false;
-  bool withdrawn = false;   // inserted and deleted again
-  bool placed = false;      // its record is known: looked up, or allocated
-  uint64_t* old = nullptr;  // a scratch word of the commit
+  bool withdrawn = false;    // inserted and deleted again
+  bool placed = false;       // its record is known: looked up, or allocated
+  uint32_t entry_bytes = 0;  // reserved for its index entries; 0: it has made none so far
+  uint64_t* old = nullptr;   // a scratch word of the commit
 
   uint64_t* version() const { return reinterpret_cast<uint64_t*>(row) - 1; }
   /// The write makes no version: its record is only locked.
   bool only_locks() const { return kind == Kind::kLock; }
+  /// The write may give its row new keys in indexes.
+  bool makes_entries() const { return kind == Kind::kInsert || kind == Kind::kUpdate; }
 };
 
 /// A filter over a few hashes: fast, and rejects nearly all others.
@@ -109,9 +112,10 @@ class PlaceTable {
   size_t used_ = 0;
 };
 
-/// Copies rows. They stay in place until Clear.
+/// Keeps rows and keys. They stay in place until Clear.
 class RowArena {
  public:
+  std::byte* Take(size_t bytes);
   const std::byte* Copy(const std::byte* row, size_t bytes);
   size_t bytes() const { return bytes_; }
   void Clear();
@@ -184,6 +188,14 @@ class WriteSet {
   PendingWrite& Add(PendingWrite::Kind kind, uint32_t table, uint64_t hash, std::byte* row);
   /// Called before a write of `row_bytes` changes again.
   void NoteChange(const PendingWrite& write, size_t row_bytes);
+  /// Reserves memory for the index entries that the commit makes for a write, once.
+  void ReserveEntries(PendingWrite& write, uint32_t bytes) {
+    if (!write.makes_entries() || write.entry_bytes != 0) return;
+    write.entry_bytes = bytes;
+    entry_bytes_ += bytes;
+  }
+  /// The memory reserved for index entries.
+  size_t entry_bytes() const { return entry_bytes_; }
 
   /// A new number after each change; 0 only before the first.
   uint64_t version() const { return version_; }
@@ -218,6 +230,7 @@ class WriteSet {
   std::vector<PendingWrite> writes_;
   SeenHashes seen_;  // those of withdrawn or rolled back writes, too
   size_t inserts_ = 0;
+  size_t entry_bytes_ = 0;
   uint64_t version_ = 0;
   std::vector<Change> changes_;
   PlaceTable by_key_;     // of all writes, if there are many

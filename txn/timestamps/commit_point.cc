@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "base/check.h"
 #include "base/status_macros.h"
 
 namespace nam::txn {
@@ -46,10 +47,34 @@ absl::Status CommitPoint::AddClaim(storage::VerbBatch& batch, uint64_t timestamp
 absl::Status CommitPoint::Claimed() {
   if (*old_ != word_.word()) return LostError();
   word_ = next_;
+  move_ns_ = 0;
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> CommitPoint::GoOn(storage::VerbBatch& batch, Clock& clock) {
+  if (word_.fate() != SlotFate::kClaimed) return word_.fate() != SlotFate::kSkipped;
+  const int64_t now_ns = clock.NowNs();
+  const bool moves = move_ns_ != 0 && now_ns >= move_ns_;
+  if (moves || move_ns_ == 0) move_ns_ = now_ns + SlotWord::kMoveUs * 1'000;
+  if (!moves) return true;
+  const size_t kept = batch.scratch_used();
+  NAM_RETURN_IF_ERROR(AddSwap(batch, word_.Moved()));
+  NAM_RETURN_IF_ERROR(batch.Execute());
+  const uint64_t old = *old_;
+  batch.Reset(kept);
+  const SlotWord skipped = word_.Become(SlotFate::kSkipped);
+  if (old == word_.word()) {
+    word_ = next_;
+    return true;
+  }
+  if (old != skipped.word()) return LostError();
+  ++skips_;
+  word_ = skipped;
+  return false;
+}
+
 absl::StatusOr<bool> CommitPoint::Commit(storage::VerbBatch& batch) {
+  NAM_CHECK(word_.fate() == SlotFate::kClaimed, "only a claim is decided");
   NAM_RETURN_IF_ERROR(AddSwap(batch, word_.Become(SlotFate::kCommitting)));
   NAM_RETURN_IF_ERROR(batch.Execute());
   const SlotWord skipped = word_.Become(SlotFate::kSkipped);
@@ -105,7 +130,7 @@ absl::Status RemoveOver(ExtentSpace& state, storage::VerbBatch& batch, std::vect
     for (size_t i = 0; i < some.size(); ++i) {
       const SlotWord now(*words[i]);
       const bool may_write = now.fate() == SlotFate::kClaimed || now.fate() == SlotFate::kSkipped;
-      if (may_write && now.timestamp() == some[i].word.timestamp()) left.push_back(some[i]);
+      if (may_write && now.timestamp() == some[i].word.timestamp()) left.push_back({some[i].client, now});
     }
     batch.Reset(kept);
   }

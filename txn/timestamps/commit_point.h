@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "storage/verb_batch.h"
 #include "txn/extent_space.h"
 #include "txn/timestamps/client_slot.h"
@@ -31,6 +32,9 @@ class CommitPoint {
   absl::Status AddClaim(storage::VerbBatch& batch, uint64_t timestamp);
   /// After that: an error if another client has changed the word because it took this one for dead.
   absl::Status Claimed();
+  /// Called again and again during a long claim: moves the word from time to time, so that no client takes
+  /// this one for stalled. Executes the batch then. False: another client has skipped the claim.
+  absl::StatusOr<bool> GoOn(storage::VerbBatch& batch, Clock& clock);
   /// True if the commit has happened.
   absl::StatusOr<bool> Commit(storage::VerbBatch& batch);
   /// Called once everything claimed has been undone.
@@ -48,6 +52,7 @@ class CommitPoint {
   const uint64_t* old_ = nullptr;  // scratch: the CAS's result
   uint32_t skips_ = 0;             // in a row
   uint32_t patience_ = 0;          // for the next claim
+  int64_t move_ns_ = 0;            // when the claim's word moves next; 0: it is new
 };
 
 /// A transaction that may still write: its client has claimed a timestamp, or was skipped and has not undone
@@ -55,11 +60,12 @@ class CommitPoint {
 struct UnderWay {
   uint32_t client = 0;
   SlotWord word;
+  bool operator==(const UnderWay&) const = default;
 };
 /// The transactions under way of all clients. Executes the batch.
 absl::StatusOr<std::vector<UnderWay>> FindUnderWay(ExtentSpace& state, StateGeometry geometry,
                                                    storage::VerbBatch& batch);
-/// Keeps those of `under_way` whose slots have not changed.
+/// Keeps those of `under_way` that are not over, with their words as of now.
 absl::Status RemoveOver(ExtentSpace& state, storage::VerbBatch& batch, std::vector<UnderWay>& under_way);
 
 }  // namespace nam::txn

@@ -153,6 +153,11 @@ absl::Status LeasedTimestamps::PassOver(storage::VerbBatch& batch) {
     const SlotWord word(*waiting.slot);
     if (word.fate() != SlotFate::kClaimed || word.timestamp() != waiting.timestamp) continue;
     waiting.patience_us = word.patience_us();
+    if (waiting.seen != 0 && waiting.seen != word.word()) {  // its client goes on
+      waiting.since_ns = now_ns;
+      ++moves_;
+    }
+    waiting.seen = word.word();
     if (!overdue(waiting)) continue;
     waiting.old = batch.Word();
     NAM_RETURN_IF_ERROR(AddSwap(batch, geometry_.slot(RingEntry(waiting.word).client()) + kSlotWordOffset,
@@ -164,6 +169,8 @@ absl::Status LeasedTimestamps::PassOver(storage::VerbBatch& batch) {
       return other.timestamp == waiting.timestamp;
     });
     timed->patience_us = waiting.patience_us;
+    timed->since_ns = waiting.since_ns;
+    timed->seen = waiting.seen;
     if (!overdue(waiting)) continue;
     NAM_RETURN_IF_ERROR(AddEntrySwap(batch, waiting.timestamp, waiting.word));
   }

@@ -50,6 +50,7 @@ class LeasedTimestamps final : public Timestamps {
     uint64_t word = 0;
     int64_t since_ns = 0;
     int64_t patience_us = kPatienceUs;
+    uint64_t seen = 0;               // its client's word, as READ last; 0: it was not
     const uint64_t* slot = nullptr;  // scratch: its client's word
     uint64_t* old = nullptr;         // scratch: that word when it was to be skipped
   };

@@ -44,6 +44,8 @@ class Timestamps {
 
   /// True if a timestamp that was claimed or given out, and is not done, holds the snapshot back.
   virtual bool Held() const = 0;
+  /// How often a client that holds the snapshot back was seen to go on with its commit.
+  uint64_t moves() const { return moves_; }
   /// True if only clients without a claim hold the snapshot back.
   virtual bool HeldByIdle() const = 0;
 
@@ -96,6 +98,7 @@ class Timestamps {
   CommitPoint& commit_point_;
   Clock& clock_;
   uint64_t snapshot_ = 0;
+  uint64_t moves_ = 0;
 
  private:
   absl::Status AddPublish(storage::VerbBatch& batch);

@@ -11,90 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "tests/txn/index/tree_client.h"
 #include "tests/txn/space_cluster.h"
 
 namespace nam::txn {
 namespace {
 
-/// Keys are ordered as numbers; a longer key has its number in the first 8 bytes.
-std::vector<std::byte> OrderedKey(uint64_t number, size_t bytes) {
-  std::vector<std::byte> key(bytes, std::byte{0x5a});
-  for (size_t i = 0; i < std::min<size_t>(bytes, 8); ++i) {
-    key[i] = static_cast<std::byte>(number >> (8 * (std::min<size_t>(bytes, 8) - 1 - i)));
-  }
-  return key;
-}
-uint64_t NumberOf(std::span<const std::byte> key) {
-  uint64_t number = 0;
-  for (size_t i = 0; i < std::min<size_t>(key.size(), 8); ++i) {
-    number = number << 8 | std::to_integer<uint64_t>(key[i]);
-  }
-  return number;
-}
-
-using Pairs = std::vector<std::pair<uint64_t, uint64_t>>;
-
-struct TreeClient : SpaceClient {
-  TreeClient(SpaceCluster& cluster, OrderedIndexOptions options)
-      : TreeClient(cluster, cluster.client(), std::move(options)) {}
-  TreeClient(SpaceCluster& cluster, fabric::Fabric& fabric, OrderedIndexOptions options)
-      : SpaceClient(cluster, fabric),
-        bytes(options.shape.key_bytes),
-        index(batch, Space(), std::move(options)) {}
-
-  bool Insert(uint64_t number, uint64_t value) {
-    return Take(index.Insert(OrderedKey(number, bytes), value));
-  }
-  bool Remove(uint64_t number, uint64_t value) {
-    return Take(index.Remove(OrderedKey(number, bytes), value));
-  }
-  std::vector<uint64_t> Lookup(uint64_t number) {
-    std::vector<uint64_t> values;
-    const absl::Status status = index.Lookup(OrderedKey(number, bytes), values);
-    EXPECT_TRUE(status.ok()) << status;
-    return values;
-  }
-  Pairs Scan(uint64_t from, uint64_t to, size_t limit = SIZE_MAX) {
-    Pairs pairs;
-    OrderedIndex::Entries entries;
-    for (auto cursor = index.Range(OrderedKey(from, bytes), OrderedKey(to, bytes)); !cursor.done();) {
-      const absl::Status status = index.Next(cursor, limit, entries);
-      EXPECT_TRUE(status.ok()) << status;
-      if (!status.ok()) break;
-      EXPECT_LE(entries.values.size(), limit);
-      for (size_t i = 0; i < entries.values.size(); ++i) {
-        pairs.emplace_back(NumberOf(std::span(entries.keys).subspan(i * bytes, bytes)), entries.values[i]);
-      }
-    }
-    EXPECT_TRUE(std::is_sorted(pairs.begin(), pairs.end()));
-    return pairs;
-  }
-
-  size_t bytes;
-  OrderedIndex index;
-
- private:
-  static bool Take(const absl::StatusOr<bool>& result) {
-    EXPECT_TRUE(result.ok()) << result.status();
-    return result.ok() && *result;
-  }
-};
-
-class OrderedIndexTest : public ::testing::TestWithParam<fabric::Kind> {
- protected:
-  SpaceCluster::Options Options(uint64_t seed) const {
-    return {.kind = GetParam(),
-            .seed = seed,
-            .faults = {.delay_probability = 0.2, .delay_ns_max = 20'000, .torn_operation = 0.2},
-            .first_extent_bytes = seed % 2 == 0 ? uint64_t{0} : uint64_t{6} << 10};
-  }
-  /// A dozen entries a node.
-  static OrderedIndexOptions Small(int owner, uint32_t key_bytes = 8) {
-    return {.shape = {.key_bytes = key_bytes, .payload_bytes = (12 * (key_bytes + 16) + 63) / 64 * 64},
-            .owner = static_cast<uint32_t>(owner),
-            .lock_timeout_us = 20'000'000};
-  }
-};
+class OrderedIndexTest : public OrderedIndexFixture {};
 INSTANTIATE_TEST_SUITE_P(Fabrics, OrderedIndexTest,
                          ::testing::Values(fabric::Kind::kShm, fabric::Kind::kTcp, fabric::Kind::kSim),
                          [](const auto& info) { return std::string(fabric::KindName(info.param)); });

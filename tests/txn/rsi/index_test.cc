@@ -71,6 +71,38 @@ TEST_P(RsiIndexTest, OwnWritesAreInTheirPlace) {
   EXPECT_EQ(other.KeysBy(index), (Keys{2, 5, 3, 1}));
 }
 
+/// The statement that goes beyond the bound is refused. An entry of a short key takes 32 bytes, beside some
+/// 900 of the row.
+TEST_P(RsiIndexTest, EntriesAreMemoryOfTheirTransaction) {
+  const auto item = [](uint64_t key) {
+    const std::string name = {static_cast<char>('a' + key / 100 % 100), static_cast<char>('!' + key % 100)};
+    return ItemOf(key, static_cast<uint8_t>(key % 250), name.c_str());
+  };
+  const auto rows_that_fit = [&](Clerk& clerk) {
+    clerk.session->SetTransactionBytesMax(5 << 20);
+    EXPECT_TRUE(clerk.session->Begin().ok());
+    uint64_t fits = 0;
+    absl::Status status = clerk.Insert(item(0));
+    while (status.ok()) status = clerk.Insert(item(++fits));
+    EXPECT_TRUE(IsTooLarge(status)) << status;
+    return fits;
+  };
+  Clerk plain(cluster_, 1);
+  const uint64_t without = rows_that_fit(plain);
+  const AllocationId by_group = *Create(ByGroup()), by_name = *Create(ByName());
+  Clerk clerk(cluster_, 2);
+  const uint64_t fits = rows_that_fit(clerk);
+  EXPECT_LT(fits, without - without / 32);
+  EXPECT_GT(fits, without - without / 8);
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  for (uint64_t key = 0; key < fits; ++key) ASSERT_TRUE(clerk.Insert(item(key)).ok());
+  const auto committed = clerk.session->Commit();
+  ASSERT_TRUE(committed.ok()) << committed.status();
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  EXPECT_EQ(clerk.KeysBy(by_group).size(), fits);
+  EXPECT_EQ(clerk.KeysBy(by_name).size(), fits);
+}
+
 // An extent has room for some thousand entries.
 TEST_P(RsiIndexTest, EntriesOfOldVersionsAreRemoved) {
   const AllocationId index = *Create(ByGroup(), 1);
@@ -300,6 +332,31 @@ TEST(RsiIndex, WhoHasTheSlotOfADeadOwnerDoesNotHoldItsNodes) {
     EXPECT_TRUE(successor.Put(ItemOf(2, 4, nullptr)).ok());
     if (HasFailure()) return;
   }
+}
+
+/// The entries of a commit share round trips, and so do its looks for rivals.
+TEST(RsiIndex, EntriesOfManyRowsShareRequests) {
+  constexpr uint64_t kRows = 3'000;
+  RecordCluster cluster({.kind = fabric::Kind::kTcp});
+  cluster.AddTable("items", {.row_bytes = sizeof(Item), .extent_bytes = 1 << 20});
+  for (const IndexDescription& index : {ByGroup(), ByName()})
+    cluster.SetUsable("items", cluster.AddIndex("items", index), 1);
+  MortalFabric fabric(cluster.client(), MortalFabric::kNever);
+  Clerk clerk(cluster, 1, fabric);
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  for (uint64_t key = 0; key < kRows; ++key) {
+    const uint64_t mixed = key * 1'237 % kRows;
+    const std::string name = {static_cast<char>('!' + mixed / 80), static_cast<char>('!' + mixed % 80)};
+    ASSERT_TRUE(clerk.Insert(ItemOf(key, static_cast<uint8_t>(mixed % 250), name.c_str())).ok());
+  }
+  const uint64_t before = fabric.left();
+  const auto committed = clerk.session->Commit();
+  ASSERT_TRUE(committed.ok()) << committed.status();
+  EXPECT_LT(before - fabric.left(), 8 * kRows) << "an entry alone takes six requests";
+  Clerk other(cluster, 2);
+  ASSERT_TRUE(other.session->Begin().ok());
+  for (const IndexDescription& index : cluster.IndexesOf("items"))
+    EXPECT_EQ(other.KeysBy(index.allocation).size(), kRows);
 }
 
 /// The session does not wait for the clients that fill the index.

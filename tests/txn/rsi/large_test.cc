@@ -1,14 +1,18 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "tests/base/seeds.h"
+#include "tests/txn/indexed_rows.h"
 #include "tests/txn/record_cluster.h"
 #include "tests/txn/space_cluster.h"
 #include "tests/txn/table_audit.h"
@@ -237,6 +241,61 @@ TEST_P(LargeTest, WhatEveryStatementAllowsIsCommitted) {
     for (uint64_t key = 0; key < fits; ++key) ASSERT_TRUE(insert(key).ok());
     const auto committed = teller.session->Commit();
     EXPECT_TRUE(committed.ok()) << committed.status();
+  }
+}
+
+/// A commit of many rows into a table with three indexes comes to its end beside clients that read and write
+/// another table, and is not skipped once. NAM_ROWS: another number of rows.
+TEST(LargeIndexedTest, ManyRowsBesideOtherClients) {
+  const uint64_t rows = FromEnvironment("NAM_ROWS", 30'000);
+  for (const fabric::Kind kind : {fabric::Kind::kShm, fabric::Kind::kTcp}) {
+    SCOPED_TRACE(fabric::KindName(kind));
+    RecordCluster cluster({.kind = kind, .memory_bytes = (uint64_t{64} << 20) + rows * 512});
+    cluster.AddTable("accounts", {});
+    cluster.AddTable("items", {.row_bytes = sizeof(Item), .extent_bytes = 16 << 20});
+    const IndexDescription by_filling{
+        .name = "by_filling", .fields = {{.offset = 16, .bytes = 8}}, .key_bytes = 8};
+    for (const IndexDescription& index : {ByGroup(), ByName(), by_filling})
+      cluster.SetUsable("items", cluster.AddIndex("items", index, 4'096), 1);
+    RecordCluster::Member member(cluster, cluster.client(), 1);
+    const std::unique_ptr<Session> session =
+        *OpenRsiSession(member, {.transaction_bytes_max = uint64_t{4} << 30, .skips_retried = 0});
+    const TableHandle items = *session->OpenTable("items");
+    ASSERT_TRUE(session->Begin().ok());
+    for (uint64_t key = 0; key < rows; ++key) {
+      const Item item{.key = key,
+                      .group = static_cast<uint8_t>(key % 250),
+                      .nulls = 1,
+                      .filling = {key * 0x9e3779b97f4a7c15}};
+      ASSERT_TRUE(session->Insert(items, BytesOf(item)).ok());
+    }
+    std::atomic<bool> over = false;
+    std::atomic<int> read = 0;
+    std::vector<std::thread> others;
+    for (uint32_t id : {2, 3}) {
+      others.emplace_back([&, id] {
+        Teller teller(cluster, id);
+        teller.Create(id, 1);
+        while (!over) {
+          ASSERT_TRUE(teller.session->Begin().ok());
+          const auto found = teller.Read(id);
+          ASSERT_TRUE(found.ok()) << found.status();
+          teller.session->Abort();
+          ++read;
+        }
+      });
+    }
+    while (read < 10) std::this_thread::yield();
+    const auto committed = session->Commit();
+    over = true;
+    for (std::thread& other : others) other.join();
+    ASSERT_TRUE(committed.ok()) << committed.status();
+    ASSERT_TRUE(session->Begin().ok());
+    for (const IndexDescription& index : cluster.IndexesOf("items")) {
+      const auto found = ItemsBy(*session, items, index.allocation);
+      ASSERT_TRUE(found.ok()) << found.status();
+      EXPECT_EQ(found->size(), rows);
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "tests/txn/indexed_rows.h"
 #include "tests/txn/lent_reader.h"
 #include "tests/txn/record_cluster.h"
 #include "tests/txn/space_cluster.h"
@@ -168,6 +169,58 @@ TEST_F(StalledTest, SeveralCostOnePatience) {
   EXPECT_LT(visible_ns, kPatienceNs * 3 / 2);
   for (const absl::Status& result : results)
     EXPECT_EQ(AbortReasonOf(result), AbortReason::kSkipped) << result;
+}
+
+/// A commit of many rows takes far longer than its patience, 40 ms, in pauses of 8 ms: others see that its
+/// word moves, and wait. In another run one pause is longer than the patience: it is skipped.
+TEST_F(StalledTest, ALongCommitThatGoesOnIsNotSkipped) {
+  constexpr uint64_t kRows = 1'000, kRequests = 100;
+  for (const bool stands_still : {false, true}) {
+    SCOPED_TRACE(stands_still);
+    Make();
+    cluster_->AddTable("items", {.row_bytes = sizeof(Item), .extent_bytes = 1 << 20});
+    cluster_->SetUsable("items", cluster_->AddIndex("items", ByGroup()), 1);
+    MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+    RecordCluster::Member member(*cluster_, fabric, kVictim);
+    const std::unique_ptr<Session> session = *OpenRsiSession(member, kOneTry);
+    const TableHandle items = *session->OpenTable("items");
+    const auto change_all = [&](uint8_t group) -> absl::Status {
+      if (absl::Status begun = session->Begin(); !begun.ok()) return begun;
+      for (uint64_t key = 0; key < kRows; ++key) {
+        Item old;
+        Lookup lookup{items, BytesOf(key), std::as_writable_bytes(std::span(&old, 1))};
+        if (absl::Status status = session->Read({&lookup, 1}); !status.ok()) return status;
+        const Item item{.key = key, .group = group, .nulls = 1};
+        const absl::Status changed =
+            lookup.found ? session->Update(items, BytesOf(item)) : session->Insert(items, BytesOf(item));
+        if (!changed.ok()) return changed;
+      }
+      return absl::OkStatus();
+    };
+    ASSERT_TRUE(change_all(1).ok() && session->Commit().ok());
+    ASSERT_TRUE(change_all(2).ok());
+    Teller reader(*cluster_, 4);
+    int pauses = 0;
+    int64_t paused_us = 0;
+    const std::function<void()> pause = [&] {
+      const int64_t us = stands_still && pauses++ == 3 ? 200'000 : 8'000;
+      paused_us += us;
+      for (const Deadline end = clock().After(us); !clock().Passed(end);) {
+        reader.BalanceOf(3);
+        clock().SleepUntil(clock().After(500));
+      }
+      fabric.PauseAfter(kRequests, pause);
+    };
+    fabric.PauseAfter(kRequests, pause);
+    const absl::Status committed = session->Commit().status();
+    fabric.PauseAfter(MortalFabric::kNever, [] {});
+    EXPECT_GT(paused_us, 100'000);
+    if (stands_still) {
+      EXPECT_EQ(AbortReasonOf(committed), AbortReason::kSkipped) << committed;
+    } else {
+      EXPECT_TRUE(committed.ok()) << committed;
+    }
+  }
 }
 
 /// Each time that a client is skipped, others wait longer for its next claims: a commit that takes long

@@ -132,6 +132,28 @@ TEST(WriteSetTest, IsWhatAMapWouldBe) {
   }
 }
 
+/// Memory for the index entries of a write is reserved once, when it first gives its row keys.
+TEST(WriteSetTest, IndexEntriesOfAWriteAreReservedOnce) {
+  WriteSet set;
+  std::vector<Row> rows(4);
+  const auto add = [&](size_t i, PendingWrite::Kind kind) {
+    return &set.Add(kind, 0, i, reinterpret_cast<std::byte*>(&rows[i]));
+  };
+  set.ReserveEntries(*add(0, PendingWrite::Kind::kInsert), 64);
+  set.ReserveEntries(*add(1, PendingWrite::Kind::kDelete), 64);
+  EXPECT_EQ(set.entry_bytes(), 64u);
+  const size_t mark = set.Mark();
+  set[1].kind = PendingWrite::Kind::kUpdate;
+  set.ReserveEntries(set[1], 64);
+  set.ReserveEntries(set[1], 64);
+  set.ReserveEntries(*add(2, PendingWrite::Kind::kUpdate), 64);
+  EXPECT_EQ(set.entry_bytes(), 192u);
+  set.RollBackTo(mark);
+  EXPECT_EQ(set.entry_bytes(), 128u) << "a write that stays may have entries again";
+  set.Clear();
+  EXPECT_EQ(set.entry_bytes(), 0u);
+}
+
 TEST(MetRowsTest, AreFoundAndStayWhenTheyMove) {
   MetRows met;
   std::vector<Row> rows(500);
