@@ -32,7 +32,8 @@ class IndexKeeper {
 
   /// READs the count of index changes.
   absl::Status AddReadChanges();
-  /// Runs after the claim. Asks the catalog if indexes have changed.
+  /// Runs after the claim. Asks the catalog if indexes have changed. ABORTED: a table that the transaction
+  /// writes was dropped, or filled by a load, or is about to be.
   absl::Status CheckChanges();
   /// True if the count that was READ is the one that the session knows.
   bool unchanged() const { return *changes_seen_ == changes_; }
@@ -74,6 +75,7 @@ class IndexKeeper {
   };
 
   RecordTable& table(uint32_t number) { return core_.table(number); }
+  absl::Status CheckOpenToWrites();
   absl::Status Enter(TableIndex& index, const PendingWrite& write);
   absl::Status JudgeRivals(const Entered& entered);
   absl::Status JudgeRival(const Entered& entered, uint64_t record);

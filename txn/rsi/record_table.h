@@ -33,6 +33,11 @@ class RecordTable {
   /// Follows the catalog.
   void SetReferences(std::vector<ReferenceDescription> references) { references_ = std::move(references); }
 
+  /// Follows the catalog.
+  void SetClosed(bool closed) { closed_ = closed; }
+  /// TableDescription::closed.
+  bool closed() const { return closed_; }
+
   /// Use indexes() and references() instead of its own, which are not updated.
   const TableDescription& description() const { return description_; }
   const RecordLayout& layout() const { return layout_; }
@@ -91,6 +96,7 @@ class RecordTable {
   const TableIndex::ConfirmGone confirm_gone_;
   std::vector<std::unique_ptr<TableIndex>> indexes_;
   std::vector<ReferenceDescription> references_;
+  bool closed_ = false;
 };
 
 }  // namespace nam::txn
