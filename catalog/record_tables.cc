@@ -122,7 +122,15 @@ bool IsOwnSystemName(const std::string& name, uint32_t member) {
       name == absl::StrFormat("nam.scratch.%d", member)) {
     return true;
   }
-  return name.rfind(absl::StrFormat("nam.copy.%d.", member), 0) == 0;
+  return name.rfind(absl::StrFormat("nam.copy.%d.", member), 0) == 0 || IsLoadNameOf(name, member);
+}
+
+bool IsLoadName(const std::string& name) {
+  return name.starts_with(kLoadTables);
+}
+
+bool IsLoadNameOf(const std::string& name, uint32_t member) {
+  return name.starts_with(absl::StrFormat("%s%d.", std::string_view(kLoadTables), member));
 }
 
 proto::RecordPart* FindPart(proto::Table& table, const std::string& name) {

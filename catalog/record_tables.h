@@ -28,6 +28,10 @@ absl::Status CheckExtents(const google::protobuf::RepeatedPtrField<proto::Record
 absl::Status CheckNotSystem(const std::string& name, bool may_be_system);
 /// True if the member may create it: the transaction state, or a name with the member's number.
 bool IsOwnSystemName(const std::string& name, uint32_t member);
+/// True for names of tables that loads fill for other tables.
+bool IsLoadName(const std::string& name);
+/// True if the table, which loads fill, belongs to the member.
+bool IsLoadNameOf(const std::string& name, uint32_t member);
 /// nullptr if there is none.
 proto::RecordPart* FindPart(proto::Table& table, const std::string& name);
 

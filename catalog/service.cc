@@ -247,7 +247,8 @@ absl::StatusOr<proto::DropTableReply> Service::DropTable(const proto::DropTableR
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_ASSIGN_OR_RETURN(const TableState* const found, FindTable(request.name()));
   // The transaction state may be dropped once it is lost.
-  NAM_RETURN_IF_ERROR(CheckNotSystem(request.name(), /*may=*/request.name() == kTransactionsTable));
+  NAM_RETURN_IF_ERROR(CheckNotSystem(
+      request.name(), /*may=*/request.name() == kTransactionsTable || IsLoadName(request.name())));
   NAM_RETURN_IF_ERROR(CheckNotQuiet(request.name()));
   Mutation mutation = NewMutation();
   mutation.makes_room = true;

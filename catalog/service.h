@@ -209,6 +209,11 @@ class Service {
   /// on.
   bool LoadsInto(const std::string& table, uint32_t member) const;
 
+  // service_fills.cc: loads into empty record tables
+  bool IsFilled(const proto::FillTable& fill) const;
+  absl::Status Fill(const proto::FillTable& fill, Mutation& mutation) const;
+  void EndFills(uint32_t member, Mutation& mutation) const;
+
   // service_references.cc: foreign keys
   proto::Table& Changed(const std::string& name, Mutation& mutation) const;
   absl::Status CheckParent(const proto::ForeignKey& key) const;

@@ -206,7 +206,9 @@ absl::Status Service::Alter(const proto::AlterTable& alter, Mutation& mutation) 
 absl::StatusOr<proto::ChangeCatalogReply> Service::ChangeCatalog(const proto::ChangeCatalogRequest& request) {
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
-  NAM_RETURN_IF_ERROR(CheckNotQuiet(""));
+  // A table that a load has closed may be opened at any time.
+  if (request.fill().step_case() != proto::FillTable::kClose || request.fill().close())
+    NAM_RETURN_IF_ERROR(CheckNotQuiet(""));
   Mutation mutation = NewMutation();
   switch (request.change_case()) {
     case proto::ChangeCatalogRequest::kCreate:
@@ -217,6 +219,10 @@ absl::StatusOr<proto::ChangeCatalogReply> Service::ChangeCatalog(const proto::Ch
       break;
     case proto::ChangeCatalogRequest::kAlter:
       NAM_RETURN_IF_ERROR(Alter(request.alter(), mutation));
+      break;
+    case proto::ChangeCatalogRequest::kFill:
+      if (IsFilled(request.fill())) break;
+      NAM_RETURN_IF_ERROR(Fill(request.fill(), mutation));
       break;
     default:
       return absl::InvalidArgumentError("nothing to change");

@@ -158,7 +158,8 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
 }
 
 absl::StatusOr<proto::BeginExtendReply> Service::BeginExtend(const proto::BeginExtendRequest& request) {
-  NAM_RETURN_IF_ERROR(CheckNotSystem(request.table(), /*may=*/request.table() == kTransactionsTable));
+  NAM_RETURN_IF_ERROR(CheckNotSystem(
+      request.table(), /*may=*/request.table() == kTransactionsTable || IsLoadName(request.table())));
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
@@ -255,7 +256,7 @@ absl::Status Service::CheckNewPart(const proto::Table& table, const proto::Recor
   if (name.empty() || !part.extents().empty()) {
     return absl::InvalidArgumentError(absl::StrFormat("`%s` cannot be added as a part", name));
   }
-  NAM_RETURN_IF_ERROR(CheckNotSystem(name, false));
+  NAM_RETURN_IF_ERROR(CheckNotSystem(name, IsLoadName(table.name())));
   bool taken = tables_.contains(name);
   for (const proto::RecordPart& other : table.record().parts()) taken = taken || other.name() == name;
   for (const auto& [other_name, other] : tables_) {
@@ -314,7 +315,7 @@ absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::Comm
 }
 
 absl::StatusOr<proto::ChangePartReply> Service::ChangePart(const proto::ChangePartRequest& request) {
-  NAM_RETURN_IF_ERROR(CheckNotSystem(request.table(), false));
+  NAM_RETURN_IF_ERROR(CheckNotSystem(request.table(), IsLoadName(request.table())));
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_ASSIGN_OR_RETURN(const TableState* found, FindTable(request.table()));

@@ -82,6 +82,7 @@ void Service::EndMembership(const MemberState& member, Mutation& mutation) const
   for (const auto& [group, owner] : groups_) {
     if (owner.value() == id) mutation.delete_groups.push_back(group);
   }
+  EndFills(id, mutation);
   proto::Member dead = member.member;
   dead.set_alive(false);
   dead.clear_proof();

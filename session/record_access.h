@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,25 @@ namespace nam::session {
 inline std::span<const std::byte> BytesOf(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
+
+class RecordAccess;
+
+/// A load into an empty table, in transactions of its own that no other session sees:
+///
+///     BeginLoad ─▶ access(): Begin, Insert … Commit ─▶ Begin, Insert … Commit ─▶ Finish: all rows are the
+///     table's
+///                  └──── an error, or the end of the client ────▶ nothing of it is left
+///
+/// Destroyed without Finish, it leaves nothing.
+class RecordLoad {
+ public:
+  virtual ~RecordLoad() = default;
+  /// In it the table has the load's rows alone.
+  virtual RecordAccess& access() = 0;
+  /// Called between transactions, at most once. ABORTED: others have written or altered the table; nothing
+  /// has happened. UNAVAILABLE: it is open whether the rows are the table's.
+  virtual absl::Status Finish() = 0;
+};
 
 /// SQL's interface to the transaction engine: one transaction at a time, which sees its own writes. Rows have
 /// the layout of partitioner/record_row.h. ABORTED: in conflict with another transaction, ALREADY_EXISTS: the
@@ -93,6 +113,16 @@ class RecordAccess {
   virtual absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) = 0;
   /// NOT_FOUND: there is no such index; FAILED_PRECONDITION: it belongs to a constraint.
   virtual absl::Status DropIndex(const std::string& name) = 0;
+
+  /// Also called during a transaction, which does not notice. `rows`: at least so many will come. The table
+  /// has no foreign key and is not referenced. FAILED_PRECONDITION: it has rows, or an index that is not
+  /// complete.
+  virtual absl::StatusOr<std::unique_ptr<RecordLoad>> BeginLoad(const proto::Table& /*table*/,
+                                                                uint64_t /*rows*/) {
+    return absl::FailedPreconditionError("no loads");
+  }
+  /// Called between transactions, as txn::Session::AwaitCommits.
+  virtual absl::StatusOr<uint64_t> AwaitCommits() { return absl::UnimplementedError("no shared tables"); }
 };
 
 }  // namespace nam::session

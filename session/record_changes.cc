@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <ranges>
 #include <utility>
 
@@ -277,14 +278,23 @@ absl::StatusOr<ResultSet> RecordChanges::Insert(const sql::InsertStatement& stat
   }
 }
 
+absl::StatusOr<RecordChanges::NextRow> RecordChanges::RowsOf(const sql::InsertStatement& statement) {
+  NAM_ASSIGN_OR_RETURN(ResultSet source, run_query_(std::move(*statement.source)));
+  struct Rest {
+    std::vector<Row> rows;
+    size_t taken = 0;
+  };
+  const auto rest = std::make_shared<Rest>(Rest{std::move(source.rows)});
+  return [rest]() -> absl::StatusOr<std::optional<Row>> {
+    if (rest->taken == rest->rows.size()) return std::nullopt;
+    return std::move(rest->rows[rest->taken++]);
+  };
+}
+
 absl::StatusOr<ResultSet> RecordChanges::Insert(const sql::InsertStatement& statement) {
   if (statement.source != nullptr) {
-    NAM_ASSIGN_OR_RETURN(ResultSet source, run_query_(std::move(*statement.source)));
-    size_t taken = 0;
-    return Insert(statement, [&]() -> absl::StatusOr<std::optional<Row>> {
-      if (taken == source.rows.size()) return std::nullopt;
-      return std::move(source.rows[taken++]);
-    });
+    NAM_ASSIGN_OR_RETURN(const NextRow next, RowsOf(statement));
+    return Insert(statement, next);
   }
   Inserting inserting(*this, statement);
   for (const std::vector<ChangeValue>& row : statement.rows) {

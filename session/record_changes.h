@@ -36,6 +36,9 @@ class RecordChanges {
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement);
   /// Returns a row, with a value for each of the statement's columns; nullopt: there are no more.
   using NextRow = std::function<absl::StatusOr<std::optional<std::vector<Value>>>()>;
+  /// Runs the query of an INSERT … SELECT in the open transaction. Copies of the result share what is left of
+  /// the rows, which need the transaction no more.
+  absl::StatusOr<NextRow> RowsOf(const sql::InsertStatement& statement);
   /// Inserts the rows of `next`.
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement, const NextRow& next);
   absl::StatusOr<ResultSet> Update(const sql::UpdateStatement& statement);

@@ -9,6 +9,7 @@
 #include "base/interruption.h"
 #include "base/status_macros.h"
 #include "catalog/record_extents.h"
+#include "session/record_load.h"
 #include "sql/constraints.h"
 #include "txn/cluster_tables.h"
 #include "txn/column_numbers.h"
@@ -162,6 +163,7 @@ class RecordEngine final : public RecordAccess {
                                        .row_bytes = record.row_bytes(),
                                        .key_bytes = record.key_bytes(),
                                        .versions = record.versions() == 0 ? 1 : record.versions(),
+                                       .expected_rows = table.rows(),
                                        .table = table}));
     for (const proto::RecordPart& index : indexes) {
       const absl::Status made = Lost(txn::CreateIndex(attachment_, *session_, table.name(), index));
@@ -194,6 +196,19 @@ class RecordEngine final : public RecordAccess {
     return Lost(txn::DropIndex(attachment_, *session_, name));
   }
 
+  absl::StatusOr<std::unique_ptr<RecordLoad>> BeginLoad(const proto::Table& table, uint64_t rows) override {
+    auto access = std::make_unique<RecordEngine>(attachment_);
+    access->SetLockTimeout(lock_timeout_us_);
+    access->SetTransactionBytesMax(transaction_bytes_max_);
+    return BeginRecordLoad(attachment_, std::move(access), table, rows);
+  }
+  absl::StatusOr<uint64_t> AwaitCommits() override {
+    NAM_RETURN_IF_ERROR(OpenSession());
+    absl::StatusOr<uint64_t> snapshot = session_->AwaitCommits();
+    Lost(snapshot.status()).IgnoreError();
+    return snapshot;
+  }
+
  private:
   absl::Status OpenSession() {
     if (session_ != nullptr) return absl::OkStatus();
@@ -223,9 +238,19 @@ class RecordEngine final : public RecordAccess {
       return more.ok() && *more;
     };
   }
+  /// ABORTED: the table has other rows by now than the statement, or its snapshot, knows.
   absl::StatusOr<txn::TableHandle> HandleOf(const proto::Table& table) {
+    if (table.record().loaded_at() > session_->snapshot()) {
+      return txn::AbortStatus(txn::AbortReason::kSnapshotTooOld,
+                              absl::StrCat("table ", table.name(), " was loaded after the snapshot"));
+    }
     if (const auto found = handles_.find(table.allocation()); found != handles_.end()) return found->second;
     NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, session_->OpenTable(table.name()));
+    const auto opened = shared_->tables.table_numbers().At(handle.value);
+    if (!opened.has_value() || opened->allocation != AllocationId(table.allocation())) {
+      return txn::AbortStatus(txn::AbortReason::kSnapshotTooOld,
+                              absl::StrCat("table ", table.name(), " was loaded or dropped meanwhile"));
+    }
     handles_[table.allocation()] = handle;
     return handle;
   }
@@ -290,8 +315,8 @@ std::unique_ptr<RecordAccess> MakeRecordEngine(catalog::Attachment& attachment) 
   return std::make_unique<RecordEngine>(attachment);
 }
 
-absl::Status SkipNumbers(catalog::Attachment& attachment, const proto::Table& table, int column,
-                         uint64_t count) {
+absl::StatusOr<uint64_t> SkipNumbers(catalog::Attachment& attachment, const proto::Table& table, int column,
+                                     uint64_t count) {
   return SharedOf(attachment)
       ->numbers.Skip(NumberedTable(attachment, table), static_cast<uint32_t>(column), count);
 }

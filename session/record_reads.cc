@@ -132,6 +132,10 @@ absl::StatusOr<RecordReads::Read> RecordReads::Find(const proto::Table& table,
   if (absl::IsNotFound(now.status())) return Dropped(table.name());
   if (!now.ok()) return now.status();
   if ((*now)->allocation() != table.allocation()) return Dropped(table.name());
+  if ((*now)->record().closed_by() != 0) {  // the snapshot may already see rows of the load
+    return txn::AbortStatus(txn::AbortReason::kSnapshotTooOld,
+                            absl::StrCat("table ", table.name(), " is being loaded"));
+  }
   const proto::RecordStorage& storage = (*now)->record();
   for (const proto::RecordPart& part : storage.parts()) {
     if (part.kind() == proto::RECORDS) read.extents = static_cast<uint32_t>(part.extents_size());

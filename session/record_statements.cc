@@ -387,7 +387,28 @@ absl::StatusOr<ResultSet> RecordStatements::InTransaction(
 }
 
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::InsertStatement& statement) {
-  return InTransaction([&] { return changes_.Insert(statement); });
+  if (statement.source == nullptr) return InTransaction([&] { return changes_.Insert(statement); });
+  return InsertStream(statement, [&] { return changes_.RowsOf(statement); });
+}
+
+absl::StatusOr<ResultSet> RecordStatements::InsertStream(const sql::InsertStatement& statement,
+                                                         const RowSource& source) {
+  if (state_ != State::kIdle || !LargeInsert::MayLoad(statement)) {
+    return InTransaction([&]() -> absl::StatusOr<ResultSet> {
+      NAM_ASSIGN_OR_RETURN(const RecordChanges::NextRow next, source());
+      return changes_.Insert(statement, next);
+    });
+  }
+  const Interruption interruption(&cancelled_);
+  if (const absl::Status begun = access_.Begin(); !begun.ok()) return EngineErrorInSql(begun);
+  LargeInsert insert(access_, changes_, cancelled_, statement);
+  absl::StatusOr<ResultSet> result = insert.Run(source);
+  if (!result.ok()) {
+    access_.Abort();
+    return EngineErrorInSql(result.status());
+  }
+  if (const absl::Status committed = insert.Commit(); !committed.ok()) return CommitInSql(committed);
+  return result;
 }
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::UpdateStatement& statement) {
   return InTransaction([&] { return changes_.Update(statement); });

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "optimizer/lower_tree.h"
 #include "proto/table.pb.h"
+#include "session/large_insert.h"
 #include "session/record_access.h"
 #include "session/record_changes.h"
 #include "session/record_finder.h"
@@ -68,8 +69,9 @@ class RecordStatements {
 
   absl::StatusOr<ResultSet> Run(const sql::InsertStatement& statement);
   /// Copies into a record table: one transaction, or a part of the open one; with BATCH, a transaction for so
-  /// many rows each.
-  absl::StatusOr<ResultSet> Run(const sql::CopyStatement& statement);
+  /// many rows each. `report`, which may be empty, gets the progress.
+  absl::StatusOr<ResultSet> Run(const sql::CopyStatement& statement,
+                                const std::function<void(const QueryProgress&)>& report = {});
   absl::StatusOr<ResultSet> Run(const sql::UpdateStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::DeleteStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::TransactionStatement& statement);
@@ -109,6 +111,9 @@ class RecordStatements {
   };
   static constexpr size_t kSavepointsMax = 65'536;
 
+  /// Inserts the rows of a query or of files. Outside of a transaction many rows into an empty table are a
+  /// load.
+  absl::StatusOr<ResultSet> InsertStream(const sql::InsertStatement& statement, const RowSource& source);
   absl::StatusOr<ResultSet> Begin();
   absl::StatusOr<ResultSet> EndTransaction(bool commit);
   absl::StatusOr<ResultSet> AddSavepoint(const std::string& name);

@@ -80,7 +80,7 @@ absl::StatusOr<std::vector<std::shared_ptr<const proto::Table>>> RecordTables(
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
   std::vector<std::shared_ptr<const proto::Table>> tables;
   for (const proto::Table& table : listed) {
-    if (!table.has_record() || table.name() == kTransactionsTable) continue;
+    if (!table.has_record() || IsSystemName(table.name())) continue;
     if (!catalog::MissingServersOf(table, cluster).empty()) {
       lost.push_back(table.name());
       continue;
@@ -242,7 +242,7 @@ class Loading {
           pair.size() == 2 && absl::SimpleAtoi(pair[0], &column) && absl::SimpleAtoi(pair[1], &next);
       if (!read || column < 0 || column >= table_->columns_size())
         return absl::DataLossError("saved numbers cannot be read");
-      NAM_RETURN_IF_ERROR(SkipNumbers(attachment_, *table_, column, next));
+      NAM_RETURN_IF_ERROR(SkipNumbers(attachment_, *table_, column, next).status());
     }
     return absl::OkStatus();
   }

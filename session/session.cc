@@ -44,6 +44,10 @@ namespace {
 
 /// Retries of a query that writers overtake: they may always be faster.
 constexpr int kRunsAgain = 4;
+/// A load ends within some round trips, unless its client stalls; a commit that it waits for may do so as
+/// well.
+constexpr int64_t kLoadEndPauseUs = 5'000;
+constexpr int kLoadEndPauses = 1'000;
 constexpr const char* kRetry = sqlstate::kSerializationFailure;  // drivers and pools retry it by themselves
 
 SessionSettings DefaultSettings(const fabric::Fabric& fabric) {
@@ -143,12 +147,19 @@ class SessionImpl final : public Session {
     std::optional<sql::Statement> bound;
     std::optional<absl::StatusOr<ResultSet>> known = RunKnown(statement);
     absl::StatusOr<ResultSet> result = known.has_value() ? *std::move(known) : BindAndRun(statement, bound);
-    for (int again = 0; again < kRunsAgain && runs_query_ && Overtaken(result) && !open && !delivery.begun();
+    for (int again = 0; again < kRunsAgain && runs_query_ && !awaits_load_ && Overtaken(result) && !open &&
+                        !delivery.begun();
          ++again) {
       plans_.Clear();
       result = BindAndRun(statement, bound);
     }
-    runs_query_ = false;
+    for (int again = 0; again < kLoadEndPauses && awaits_load_ && !open && !cancel_; ++again) {
+      Clock& clock = attachment_.fabric().clock();
+      clock.SleepUntil(clock.After(kLoadEndPauseUs));
+      awaits_load_ = false;
+      result = BindAndRun(statement, bound);
+    }
+    runs_query_ = awaits_load_ = false;
     if (result.ok()) {
       if (const absl::Status delivered = delivery.End(*result); !delivered.ok()) result = delivered;
     }
@@ -270,10 +281,25 @@ class SessionImpl final : public Session {
     return SessionLost(error, in_transaction);
   }
 
+  /// 40001 while a load is about to give a table of the statement its rows: until then the table is still
+  /// empty, though later snapshots see the rows. Nothing has happened yet.
+  absl::Status CheckNoLoadEnds() {
+    awaits_load_ = false;
+    for (const std::shared_ptr<const proto::Table>& table : tables_.of_statement()) {
+      if (table->record().closed_by() == 0) continue;
+      awaits_load_ = true;
+      return ToStatus({.message = absl::StrCat("table ", Quote(table->name()), " is being loaded"),
+                       .hint = "nothing of it has happened; run it again",
+                       .sqlstate = sqlstate::kSerializationFailure});
+    }
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<ResultSet> RunWithServers(const sql::Statement& statement) {
     NAM_CHECK(tables_.confirmed(), "a statement runs on tables that may be others by now");
     if (InTransaction()) tables_.Keep();
     if (cancel_) return absl::CancelledError("cancelled");
+    NAM_RETURN_IF_ERROR(CheckNoLoadEnds());
     if (NeedsMemoryServers(statement)) NAM_RETURN_IF_ERROR(AwaitServers(attachment_, tables_, cancel_));
     return std::visit([this](const auto& s) { return Run(s); }, statement);
   }
@@ -383,7 +409,8 @@ class SessionImpl final : public Session {
       NAM_RETURN_IF_ERROR(MayRun("COPY into a columnar table"));
       return columnar_.Copy(statement, progress_);
     }
-    return RunOnRecords(statement);
+    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+    return records_->Run(statement, progress_);
   }
 
   absl::StatusOr<ResultSet> Run(const sql::CopyToStatement& statement) {
@@ -556,6 +583,7 @@ class SessionImpl final : public Session {
   std::atomic<bool> cancel_ = false;
   RowReceiver* receiver_ = nullptr;  // the running statement's
   bool runs_query_ = false;          // it is a query, perhaps a prepared one
+  bool awaits_load_ = false;         // it was refused because a load of its table is about to end
   PlanCache plans_;
   struct {
     const std::string* text = nullptr;  // null: none

@@ -150,6 +150,8 @@ absl::Status CreateTable(catalog::Attachment& attachment, const RecordTableOptio
   record.set_key_bytes(options.key_bytes);
   record.set_versions(options.versions);
   record.set_extent_bytes(extent_bytes);
+  record.clear_loaded_at();  // of a table that was saved: in another cluster's timestamps
+  record.clear_closed_by();
   proto::RecordPart& rows = *record.add_parts();
   rows.set_name(kRecordsPart);
   rows.set_kind(proto::RECORDS);
@@ -230,6 +232,7 @@ absl::StatusOr<TableDescription> ClusterTables::Find(const std::string& name) {
     return absl::NotFoundError(absl::StrFormat("%s is not a record table", name));
   }
   NAM_ASSIGN_OR_RETURN(TableDescription description, Describe(*table));
+  description.closed = table->record().closed_by() != 0;
   for (const proto::RecordPart& part : table->record().parts()) {
     if (part.kind() != proto::ORDERED_INDEX || part.leaving() || part.extents().empty()) continue;
     NAM_ASSIGN_OR_RETURN(IndexDescription index, DescribeIndex(*table, part));
@@ -303,13 +306,14 @@ absl::StatusOr<IndexDescription> ClusterTables::DescribeIndex(const proto::Table
   description.fields = FieldsOf(part.pieces());
   {
     const std::lock_guard lock(mutex_);
-    const auto found = index_extents_.find(allocation);
+    const auto found = index_extents_.find({table.allocation(), allocation});
     if (found != index_extents_.end()) description.extents = found->second;
   }
   if (description.extents == nullptr) {
     NAM_ASSIGN_OR_RETURN(description.extents, TableExtents::Open(attachment_, table.name(), part.name()));
     const std::lock_guard lock(mutex_);
-    description.extents = index_extents_.emplace(allocation, description.extents).first->second;
+    description.extents =
+        index_extents_.try_emplace({table.allocation(), allocation}, description.extents).first->second;
   }
   return description;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -81,7 +82,8 @@ class ClusterTables final : public Tables {
   catalog::Attachment& attachment_;
   std::mutex mutex_;                                           // not held during calls
   absl::flat_hash_map<uint64_t, TableDescription> described_;  // by allocation; without indexes
-  absl::flat_hash_map<uint64_t, std::shared_ptr<ExtentSource>> index_extents_;  // by allocation
+  /// By the table's allocation and its own: a load may give an index to another table.
+  absl::flat_hash_map<std::pair<uint64_t, uint64_t>, std::shared_ptr<ExtentSource>> index_extents_;
   TransactionState state_;
   bool recovering_ = false;
   const std::unique_ptr<fabric::Event> ended_;

@@ -49,7 +49,7 @@ absl::Status ColumnNumbers::AwaitTurn(fabric::Event& over) const {
   return absl::OkStatus();
 }
 
-absl::Status ColumnNumbers::Skip(const Table& table, uint32_t column, uint64_t count) {
+absl::StatusOr<uint64_t> ColumnNumbers::Skip(const Table& table, uint32_t column, uint64_t count) {
   const std::shared_ptr<fabric::Event> own = fabric_.CreateEvent();
   while (true) {
     std::shared_ptr<fabric::Event> others;
@@ -61,7 +61,7 @@ absl::Status ColumnNumbers::Skip(const Table& table, uint32_t column, uint64_t c
     if (others == nullptr) break;
     NAM_RETURN_IF_ERROR(AwaitTurn(*others));
   }
-  const absl::Status skipped = Reserve(table, column, count).status();
+  const absl::StatusOr<uint64_t> skipped = Reserve(table, column, count);
   {
     const std::lock_guard lock(mutex_);
     taking_ = nullptr;

@@ -38,8 +38,9 @@ class ColumnNumbers {
 
   /// CANCELLED: the thread was interrupted while another one took numbers.
   absl::StatusOr<uint64_t> Next(const Table& table, uint32_t column);
-  /// Drops the next `count` numbers of a column that has handed out none yet.
-  absl::Status Skip(const Table& table, uint32_t column, uint64_t count);
+  /// Drops the next `count` numbers of a column that has handed out none yet. Returns the first number that
+  /// no process had taken; with a count of 0 it drops none.
+  absl::StatusOr<uint64_t> Skip(const Table& table, uint32_t column, uint64_t count);
 
  private:
   struct Taken {

@@ -63,6 +63,8 @@ struct TableDescription {
   int index_root_bits = 0;
   std::shared_ptr<ExtentSource> index;
   std::vector<IndexDescription> indexes;  // those that commits keep in step with the rows
+  /// A load is about to give it another storage: commits that write to it must not decide.
+  bool closed = false;
   std::vector<ReferenceDescription>
       referenced_by;  // foreign keys that commits check before they delete one of its rows
 };

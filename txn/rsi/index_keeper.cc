@@ -47,6 +47,7 @@ absl::Status IndexKeeper::Refresh() {
     }
     NAM_RETURN_IF_ERROR(open.SetIndexes(now->indexes));
     open.SetReferences(now->referenced_by);
+    open.SetClosed(now->closed);
   }
   changes_ = changes;
   stale_ = false;
@@ -68,11 +69,26 @@ absl::StatusOr<TableIndex*> IndexKeeper::IndexOf(uint32_t number, AllocationId w
 // claims in the slots. A later claim has seen the new count, and asks the catalog what has changed before it
 // makes its entries.
 absl::Status IndexKeeper::CheckChanges() {
-  if (unchanged()) return absl::OkStatus();
+  if (unchanged()) return CheckOpenToWrites();
   const absl::Status refreshed = Refresh();
-  if (refreshed.ok() || channel_->broken()) return refreshed;
+  if (refreshed.ok()) return CheckOpenToWrites();
+  if (channel_->broken()) return refreshed;
   stale_ = true;
   return AbortStatus(AbortReason::kWriteWrite, "indexes were created or dropped meanwhile");
+}
+
+// A load closes its table, counts, waits for all claims, and then sees whether the table is still empty. So
+// this commit is seen, or it sees that the table is closed or has another storage by now. The session must
+// ask again: a load may be given up.
+absl::Status IndexKeeper::CheckOpenToWrites() {
+  for (const PendingWrite& write : writes_) {
+    const bool dropped = write.table < dropped_.size() && dropped_[write.table] != 0;
+    if (!dropped && !table(write.table).closed()) continue;
+    stale_ = true;
+    return AbortStatus(AbortReason::kWriteWrite, absl::StrCat("table ", table(write.table).description().name,
+                                                              " was loaded or dropped meanwhile"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status IndexKeeper::ClaimEntries() {

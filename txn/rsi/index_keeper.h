@@ -34,7 +34,8 @@ class IndexKeeper {
 
   /// READs the count of index changes.
   absl::Status AddReadChanges();
-  /// Runs after the claim. Asks the catalog if indexes have changed.
+  /// Runs after the claim. Asks the catalog if indexes have changed. ABORTED: a table that the transaction
+  /// writes was dropped, or filled by a load, or is about to be.
   absl::Status CheckChanges();
   /// True if the count that was READ is the one that the session knows.
   bool unchanged() const { return *changes_seen_ == changes_; }
@@ -76,6 +77,7 @@ class IndexKeeper {
   };
 
   RecordTable& table(uint32_t number) { return core_.table(number); }
+  absl::Status CheckOpenToWrites();
   absl::Status CollectEntries();
   absl::Status Enter(Entered& entered);
   absl::Status JudgeRivals(const Entered& entered);

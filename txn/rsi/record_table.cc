@@ -20,6 +20,7 @@ absl::StatusOr<std::unique_ptr<RecordTable>> RecordTable::Open(const TableDescri
                                                      slot, std::move(confirm_gone)));
   NAM_RETURN_IF_ERROR(table->SetIndexes(description.indexes));
   table->SetReferences(description.referenced_by);
+  table->SetClosed(description.closed);
   return table;
 }
 

@@ -37,6 +37,11 @@ class RecordTable {
   /// Follows the catalog.
   void SetReferences(std::vector<ReferenceDescription> references) { references_ = std::move(references); }
 
+  /// Follows the catalog.
+  void SetClosed(bool closed) { closed_ = closed; }
+  /// TableDescription::closed.
+  bool closed() const { return closed_; }
+
   /// Use indexes() and references() instead of its own, which are not updated.
   const TableDescription& description() const { return description_; }
   const RecordLayout& layout() const { return layout_; }
@@ -101,6 +106,7 @@ class RecordTable {
   uint32_t change_bytes_ = 0;
   std::function<absl::Status()> go_on_;
   std::vector<ReferenceDescription> references_;
+  bool closed_ = false;
 };
 
 }  // namespace nam::txn

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "catalog/chain_groups.h"
+#include "catalog/record_tables.h"
+#include "catalog/service.h"
+
+/// The end of a load into an empty record table:
+///
+///     stock        (storage A) ─close─▶ closed ─filled─▶ (storage B), new allocation, loaded_at
+///     nam.load.5.1 (storage B) ───────────────────┘      A is over
+///
+/// docs/design/sql-on-record-tables.md.
+namespace nam::catalog {
+namespace {
+
+/// True if a part of the new storage may take the place of the table's.
+bool SamePart(const proto::RecordPart& was, const proto::RecordPart& now, const std::string& filled) {
+  if (was.kind() != now.kind() || was.key_bytes() != now.key_bytes()) return false;
+  if (was.kind() != proto::ORDERED_INDEX) return was.name() == now.name();
+  const auto shape = [](proto::RecordPart part) {
+    part.clear_name();
+    part.clear_extents();
+    part.clear_usable_from();
+    return part.SerializeAsString();
+  };
+  return shape(was) == shape(now) && now.name() == absl::StrCat(filled, ".", was.name()) &&
+         was.usable_from() != 0 && now.usable_from() != 0 && !was.leaving();
+}
+
+/// True if the rows of `filled` are rows of `table`: same columns, constraints and parts.
+bool SameRows(const proto::Table& table, const proto::Table& filled) {
+  const proto::RecordStorage &was = table.record(), &now = filled.record();
+  const auto shape = [](const proto::Table& of) {
+    proto::Table shown;
+    *shown.mutable_columns() = of.columns();
+    const proto::RecordStorage& record = of.record();
+    shown.mutable_record()->set_row_bytes(record.row_bytes());
+    shown.mutable_record()->set_key_bytes(record.key_bytes());
+    *shown.mutable_record()->mutable_primary_key() = record.primary_key();
+    *shown.mutable_record()->mutable_checks() = record.checks();
+    return shown.SerializeAsString();
+  };
+  return shape(table) == shape(filled) && was.foreign_keys().empty() && was.referenced_by().empty() &&
+         std::equal(was.parts().begin(), was.parts().end(), now.parts().begin(), now.parts().end(),
+                    [&](const proto::RecordPart& a, const proto::RecordPart& b) {
+                      return SamePart(a, b, filled.name());
+                    });
+}
+
+/// The table with the storage of `filled`. Its new allocation is no memory's: it is another table to clients,
+/// which know tables, and what they have opened of them, by their allocations.
+proto::Table WithStorage(const proto::Table& table, const proto::Table& filled, uint64_t allocation,
+                         uint64_t loaded_at) {
+  proto::Table out = table;
+  out.set_allocation(allocation);
+  out.set_creation(allocation);
+  proto::RecordStorage& record = *out.mutable_record();
+  record.set_extent_bytes(filled.record().extent_bytes());
+  record.set_versions(filled.record().versions());
+  record.set_loaded_at(loaded_at);
+  record.clear_closed_by();
+  for (int i = 0; i < record.parts_size(); ++i) {
+    std::string name = record.parts(i).name();
+    *record.mutable_parts(i) = filled.record().parts(i);
+    record.mutable_parts(i)->set_name(std::move(name));
+  }
+  CountUsage(out);
+  return out;
+}
+
+}  // namespace
+
+/// True if the request is repeated because its answer was lost.
+bool Service::IsFilled(const proto::FillTable& fill) const {
+  const auto table = tables_.find(fill.table());
+  return fill.step_case() == proto::FillTable::kFilled && !tables_.contains(fill.filled()) &&
+         table != tables_.end() && fill.loaded_at() != 0 &&
+         table->second.table->record().loaded_at() == fill.loaded_at();
+}
+
+absl::Status Service::Fill(const proto::FillTable& fill, Mutation& mutation) const {
+  NAM_RETURN_IF_ERROR(CheckNotSystem(fill.table(), false));
+  NAM_RETURN_IF_ERROR(CheckLiving(fill.member()));
+  const auto found = tables_.find(fill.table());
+  if (found == tables_.end() || found->second.table->allocation() != fill.allocation()) {
+    return absl::AbortedError(absl::StrFormat("table `%s` was dropped, or loaded, meanwhile", fill.table()));
+  }
+  const proto::Table& table = *found->second.table;
+  const uint32_t closed_by = table.record().closed_by();
+  const bool closes = fill.step_case() == proto::FillTable::kClose && fill.close();
+  if (!table.has_record() || closed_by != (closes ? 0 : fill.member())) {
+    return absl::AbortedError(
+        absl::StrFormat("table `%s` is not closed by this load, or by another one", fill.table()));
+  }
+  if (fill.step_case() != proto::FillTable::kFilled) {
+    Changed(fill.table(), mutation).mutable_record()->set_closed_by(closes ? fill.member() : 0);
+    return absl::OkStatus();
+  }
+  const auto filled = tables_.find(fill.filled());
+  if (!IsLoadNameOf(fill.filled(), fill.member()) || filled == tables_.end() || fill.loaded_at() == 0)
+    return absl::InvalidArgumentError(absl::StrFormat("`%s` is no load's", fill.filled()));
+  if (!SameRows(table, *filled->second.table))
+    return absl::AbortedError(absl::StrFormat("table `%s` was altered while it was loaded", fill.table()));
+  mutation.put_tables.push_back(
+      WithStorage(table, *filled->second.table, mutation.next_allocation++, fill.loaded_at()));
+  mutation.put_tables.back().set_version(mutation.version);
+  mutation.delete_tables.push_back(fill.filled());
+  mutation.makes_room = true;
+  return absl::OkStatus();
+}
+
+/// A member's loads end with it: nothing of them stays, and tables that it has closed are open.
+void Service::EndFills(uint32_t member, Mutation& mutation) const {
+  for (const auto& [name, state] : tables_) {
+    if (IsLoadNameOf(name, member)) mutation.delete_tables.push_back(name);
+    if (state.table->record().closed_by() == member)
+      Changed(name, mutation).mutable_record()->clear_closed_by();
+  }
+}
+
+}  // namespace nam::catalog

@@ -1,0 +1,169 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/catalog/service_fixture.h"
+
+/// The end of loads into empty record tables: the table gets the storage that its load has filled.
+namespace nam::catalog {
+namespace {
+
+class ServiceFillsTest : public ServiceTest {
+ protected:
+  ServiceFillsTest() {
+    memory_ = Join(proto::ROLE_MEMORY);
+    loader_ = Join(proto::ROLE_CLIENT);
+    other_ = Join(proto::ROLE_CLIENT);
+    stock_ = Create(other_, "stock", "by_a");
+    hidden_ = absl::StrCat("nam.load.", loader_, ".1");
+    filled_ = Create(loader_, hidden_, hidden_ + ".by_a");
+  }
+  /// A table with an index that is usable; returns its allocation.
+  uint64_t Create(uint32_t client, const std::string& name, const std::string& index) {
+    proto::CommitLoadRequest request;
+    proto::Table& table = *request.mutable_table();
+    table.set_name(name);
+    table.set_allocation(*Begin(client, name));
+    table.add_columns()->set_name("a");
+    table.mutable_record()->set_row_bytes(64);
+    table.mutable_record()->set_key_bytes(8);
+    table.mutable_record()->set_versions(1);
+    table.mutable_record()->set_extent_bytes(8'192);
+    proto::RecordPart& part = *table.mutable_record()->add_parts();
+    part.set_name("rows");
+    AddExtent(memory_, table.allocation(), *part.mutable_extents());
+    EXPECT_EQ(service_->CommitLoad(request).status(), absl::OkStatus());
+    const auto extension = BeginExtend(client, name);
+    EXPECT_EQ(AddIndex(*extension, memory_, index), absl::OkStatus());
+    proto::ChangePartRequest usable = Change(index, *extension);
+    usable.set_table(name);
+    usable.set_usable_from(3);
+    EXPECT_EQ(service_->ChangePart(usable).status(), absl::OkStatus());
+    return table.allocation();
+  }
+  proto::FillTable Step(uint32_t member) {
+    proto::FillTable fill;
+    fill.set_table("stock");
+    fill.set_allocation(stock_);
+    fill.set_member(member);
+    return fill;
+  }
+  absl::StatusCode Apply(const proto::FillTable& fill) {
+    proto::ChangeCatalogRequest request;
+    *request.mutable_fill() = fill;
+    return service_->ChangeCatalog(request).status().code();
+  }
+  absl::StatusCode Close(uint32_t member, bool close = true) {
+    proto::FillTable fill = Step(member);
+    fill.set_close(close);
+    return Apply(fill);
+  }
+  absl::StatusCode Fill(uint32_t member) {
+    proto::FillTable fill = Step(member);
+    fill.set_filled(hidden_);
+    fill.set_loaded_at(7);
+    return Apply(fill);
+  }
+  uint32_t ClosedBy() { return Get("stock")->table().record().closed_by(); }
+
+  uint32_t memory_ = 0, loader_ = 0, other_ = 0;
+  uint64_t stock_ = 0, filled_ = 0;
+  std::string hidden_;
+};
+
+TEST_F(ServiceFillsTest, ATableGetsTheStorageThatWasFilled) {
+  const uint64_t version = Cluster().version();
+  ASSERT_EQ(Close(loader_), absl::StatusCode::kOk);
+  EXPECT_EQ(ClosedBy(), loader_);
+  EXPECT_GT(Cluster().version(), version) << "who binds a statement hears of it";
+  Restart();
+  EXPECT_EQ(ClosedBy(), loader_);
+  ASSERT_EQ(Fill(loader_), absl::StatusCode::kOk);
+  for (const bool restarted : {false, true}) {
+    if (restarted) Restart();
+    const proto::Table table = Get("stock")->table();
+    EXPECT_NE(table.allocation(), stock_) << "clients take it for another table";
+    EXPECT_NE(table.allocation(), filled_);
+    EXPECT_EQ(table.record().loaded_at(), 7u);
+    EXPECT_EQ(table.record().closed_by(), 0u);
+    ASSERT_EQ(table.record().parts_size(), 2);
+    EXPECT_EQ(table.record().parts(0).extents(0).allocation(), filled_);
+    EXPECT_EQ(table.record().parts(1).name(), "by_a");
+    EXPECT_FALSE(Get(hidden_).ok());
+    const auto released = Renew(memory_, {stock_, filled_});
+    ASSERT_TRUE(released.ok()) << released.status();
+    EXPECT_EQ(*released, std::vector<uint64_t>{stock_}) << "of both tables' memory one is over";
+  }
+  const uint64_t filled = Get("stock")->table().version();
+  EXPECT_EQ(Fill(loader_), absl::StatusCode::kOk) << "its answer was lost";
+  EXPECT_EQ(Get("stock")->table().version(), filled);
+  EXPECT_EQ(Close(loader_, false), absl::StatusCode::kAborted) << "it is another table by now";
+  EXPECT_TRUE(Drop("stock").ok());
+}
+
+TEST_F(ServiceFillsTest, OneLoadClosesATable) {
+  EXPECT_EQ(Fill(loader_), absl::StatusCode::kAborted) << "others may write it";
+  ASSERT_EQ(Close(loader_), absl::StatusCode::kOk);
+  EXPECT_EQ(Close(other_), absl::StatusCode::kAborted);
+  EXPECT_EQ(Close(other_, false), absl::StatusCode::kAborted);
+  EXPECT_EQ(Fill(other_), absl::StatusCode::kAborted);
+  EXPECT_EQ(ClosedBy(), loader_);
+  ASSERT_EQ(Close(loader_, false), absl::StatusCode::kOk);
+  EXPECT_EQ(ClosedBy(), 0u);
+  ASSERT_EQ(Close(other_), absl::StatusCode::kOk);
+  EXPECT_EQ(Fill(other_), absl::StatusCode::kInvalidArgument) << "the storage is another's";
+}
+
+TEST_F(ServiceFillsTest, ALoadEndsWithItsMember) {
+  ASSERT_EQ(Close(loader_), absl::StatusCode::kOk);
+  clock_.AdvanceMs(kLeaseMs - 1);
+  ASSERT_TRUE(Renew(memory_).ok() && Renew(other_).ok());
+  EXPECT_EQ(ClosedBy(), loader_);
+  clock_.AdvanceMs(1);
+  ASSERT_TRUE(Renew(other_).ok());
+  EXPECT_EQ(ClosedBy(), 0u);
+  EXPECT_FALSE(Get(hidden_).ok());
+  EXPECT_EQ(*Renew(memory_, {stock_, filled_}), std::vector<uint64_t>{filled_});
+  EXPECT_EQ(Fill(loader_), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Close(other_), absl::StatusCode::kOk);
+  proto::LeaveRequest leave;
+  leave.set_id(other_);
+  ASSERT_TRUE(service_->Leave(leave).ok());
+  EXPECT_EQ(ClosedBy(), 0u);
+}
+
+TEST_F(ServiceFillsTest, ATableThatWasAlteredGetsNothing) {
+  ASSERT_EQ(Close(loader_), absl::StatusCode::kOk);
+  const auto extension = BeginExtend(other_);
+  ASSERT_TRUE(extension.ok());
+  ASSERT_EQ(AddIndex(*extension, memory_, "more"), absl::OkStatus());
+  EXPECT_EQ(Fill(loader_), absl::StatusCode::kAborted) << "it has an index more";
+  proto::ChangePartRequest remove = Change("more", *extension);
+  remove.set_remove(true);
+  ASSERT_TRUE(service_->ChangePart(remove).ok());
+  proto::ChangeCatalogRequest alter;
+  *alter.mutable_alter()->mutable_table() = Get("stock")->table();
+  alter.mutable_alter()->set_expected_version(Get("stock")->table().version());
+  alter.mutable_alter()->mutable_table()->mutable_columns(0)->set_name("b");
+  ASSERT_TRUE(service_->ChangeCatalog(alter).ok());
+  EXPECT_EQ(Fill(loader_), absl::StatusCode::kAborted) << "its column has another name";
+  EXPECT_EQ(ClosedBy(), loader_);
+}
+
+TEST_F(ServiceFillsTest, ABackupMeetsNoEndOfALoad) {
+  proto::QuietRequest quiet;
+  quiet.set_member(other_);
+  ASSERT_EQ(Close(loader_), absl::StatusCode::kOk);
+  ASSERT_TRUE(service_->Quiet(quiet).ok());
+  EXPECT_EQ(Fill(loader_), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Close(loader_, false), absl::StatusCode::kOk) << "the load is given up";
+  EXPECT_EQ(Close(loader_), absl::StatusCode::kFailedPrecondition);
+  quiet.set_end(true);
+  ASSERT_TRUE(service_->Quiet(quiet).ok());
+  EXPECT_EQ(Close(loader_), absl::StatusCode::kOk);
+  EXPECT_EQ(Fill(loader_), absl::StatusCode::kOk);
+}
+
+}  // namespace
+}  // namespace nam::catalog
