@@ -27,7 +27,9 @@ void GrantCloser::Wake() {
   woken_ = true;
   if (stopped_ || std::exchange(running_, true)) return;
   thread_.reset();  // has ended
-  thread_ = fabric_.StartThread("nam-close", [this] { Run(); });
+  auto started = fabric_.TryStartThread("nam-close", [this] { Run(); });
+  running_ = started.ok();  // otherwise the next call tries again, and the end of the lease closes them all
+  thread_ = started.ok() ? *std::move(started) : nullptr;
 }
 
 void GrantCloser::Run() {

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -20,11 +21,13 @@
 #include <vector>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/interruption.h"
 #include "base/log.h"
+#include "base/process_limits.h"
 #include "base/status_macros.h"
 #include "catalog/address.h"
 #include "catalog/control_acceptor.h"
@@ -351,7 +354,9 @@ class GrpcChannel final : public ControlChannel {
       const bool unavailable = absl::IsUnavailable(outcome.status);
       *cut_off = unavailable && error.cut_off;
       unreached_.store(unavailable, std::memory_order_relaxed);
-      outcome.status = absl::Status(unavailable ? error.code : outcome.status.code(), error.reason);
+      outcome.status = absl::StrContains(error.reason, std::strerror(ENOMEM))
+                           ? NoAddressesLeft("a connection")
+                           : absl::Status(unavailable ? error.code : outcome.status.code(), error.reason);
     }
     return outcome;
   }

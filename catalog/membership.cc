@@ -10,7 +10,11 @@ absl::StatusOr<std::unique_ptr<Membership>> Membership::Join(Client& client, fab
                                                              const proto::Member& member, Hooks hooks) {
   const int64_t asked_ns = fabric.clock().NowNs();
   NAM_ASSIGN_OR_RETURN(const proto::JoinReply reply, client.Join(member));
-  return std::unique_ptr<Membership>(new Membership(client, fabric, reply, asked_ns, std::move(hooks)));
+  std::unique_ptr<Membership> joined(new Membership(client, fabric, reply, asked_ns, std::move(hooks)));
+  NAM_ASSIGN_OR_RETURN(joined->thread_, fabric.TryStartThread("nam-lease", [membership = joined.get()] {
+    membership->RenewLoop();
+  }));
+  return joined;
 }
 
 Membership::Membership(Client& client, fabric::Fabric& fabric, const proto::JoinReply& reply,
@@ -22,8 +26,7 @@ Membership::Membership(Client& client, fabric::Fabric& fabric, const proto::Join
       lease_us_(int64_t{reply.lease_ms()} * 1'000),
       hooks_(std::move(hooks)),
       lease_end_ns_(asked_ns + lease_us_ * 1'000),
-      stop_(fabric.CreateEvent()),
-      thread_(fabric.StartThread("nam-lease", [this] { RenewLoop(); })) {}
+      stop_(fabric.CreateEvent()) {}
 
 Membership::~Membership() {
   stop_->Set();

@@ -3,12 +3,14 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <new>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -513,7 +515,22 @@ void OccupyStandardDescriptors() {
 }  // namespace
 }  // namespace nam::cli
 
+namespace {
+
+/// Instead of an abort without a reason. What the process has not acknowledged has not happened, as after a
+/// kill.
+[[noreturn]] void EndWithoutMemory() {
+  struct rlimit limit;
+  const bool limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  std::fprintf(stderr, "nam: this process is out of memory (53200), and ends: %s\n",
+               limited ? "raise `ulimit -v`" : "the host, or its control group, has no more");
+  std::_Exit(nam::kExitFailed);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  std::set_new_handler(EndWithoutMemory);
   nam::cli::OccupyStandardDescriptors();
   prctl(PR_SET_NAME, "nam");      // /proc/self/exe would be called `exe`
   std::signal(SIGPIPE, SIG_IGN);  // a closed peer or pager is an error, not an end

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "base/process_limits.h"
 #include "base/status_macros.h"
 #include "execution/methods.h"
 #include "execution/partition/open_scratch.h"
@@ -16,7 +17,8 @@ namespace {
 /// The server's memory, that is. More of it would not make room in memory servers, whatever was refused
 /// before.
 bool LacksMemory(const absl::Status& status) {
-  return absl::IsResourceExhausted(status) && !status.GetPayload(execution::kScratchFull).has_value() &&
+  return absl::IsResourceExhausted(status) && !IsProcessLimit(status) &&
+         !status.GetPayload(execution::kScratchFull).has_value() &&
          !status.GetPayload(execution::kTableMemoryFull).has_value();
 }
 

@@ -46,9 +46,12 @@ absl::Status ChunkRun::Run(uint64_t chunks,
     std::vector<std::unique_ptr<fabric::Thread>> threads;  // joined before the workers are destroyed
     for (size_t i = 0; i < thread_count; ++i) workers.push_back(make_worker());
     for (size_t i = 0; i < thread_count; ++i) {
-      threads.push_back(
-          fabric_.StartThread(absl::StrFormat("dataset-%d", i), [&, i] { Work(chunks, *workers[i]); }));
+      auto started =
+          fabric_.TryStartThread(absl::StrFormat("dataset-%d", i), [&, i] { Work(chunks, *workers[i]); });
+      if (!started.ok()) break;
+      threads.push_back(*std::move(started));
     }
+    if (threads.empty()) Work(chunks, *workers[0]);  // this thread is better than none
   }
   if (failed_chunk_ != kNone) return error_;
   if (options_.cancelled && *options_.cancelled && next_chunk_ < chunks) return CancelledByCaller();

@@ -309,7 +309,7 @@ absl::Status Attempt::RunThread(size_t number) {
 
 void Attempt::Start() {
   for (int t = 0; t < threads_; ++t) {
-    running_threads_.push_back(channels_.fabric().StartThread(absl::StrFormat("nam-query-%d", t), [this, t] {
+    auto started = channels_.fabric().TryStartThread(absl::StrFormat("nam-query-%d", t), [this, t] {
       const absl::Status status = RunThread(static_cast<size_t>(t));
       if (!status.ok()) Fail(status);
       {
@@ -317,7 +317,14 @@ void Attempt::Start() {
         --running_;
       }
       Tell();
-    }));
+    });
+    if (!started.ok()) {
+      Fail(started.status());
+      const std::scoped_lock lock(mutex_);
+      running_ -= threads_ - t;
+      return;
+    }
+    running_threads_.push_back(*std::move(started));
   }
 }
 

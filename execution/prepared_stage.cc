@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/process_limits.h"
 #include "base/status_macros.h"
 #include "execution/methods.h"
 #include "execution/pipeline_preparation.h"
@@ -157,7 +158,8 @@ void PreparedStage::ReleaseIfRead(uint32_t number, const std::vector<bool>& comp
 }
 
 absl::Status PreparedStage::Explained(size_t pipeline, const absl::Status& status) const {
-  if (!absl::IsResourceExhausted(status) || SqlErrorOf(status).has_value()) return status;
+  if (!absl::IsResourceExhausted(status) || IsProcessLimit(status) || SqlErrorOf(status).has_value())
+    return status;
   if (of_session_) {
     return UserError(sqlstate::kOutOfMemory,
                      absl::StrCat("the result needs more than the ", result_budget_.bytes() >> 20,

@@ -1,8 +1,8 @@
 #include "fabric/fabric.h"
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/process_limits.h"
 
 namespace nam::fabric {
 
@@ -75,6 +75,8 @@ std::string_view CompletionStatusName(CompletionStatus status) {
       return "peer lost";
     case CompletionStatus::kFlushed:
       return "flushed";
+    case CompletionStatus::kNoMemory:
+      return "no memory";
   }
   return "unknown";
 }
@@ -99,6 +101,8 @@ absl::Status CompletionError(const Completion& completion, const QueuePair& queu
         return "the peer died or cannot be reached";
       case CompletionStatus::kFlushed:
         return "an earlier operation failed";
+      case CompletionStatus::kNoMemory:
+        return "the peer's memory cannot be mapped";
     }
     return "unknown";
   };
@@ -114,6 +118,8 @@ absl::Status CompletionError(const Completion& completion, const QueuePair& queu
       return absl::UnavailableError(message);
     case CompletionStatus::kRemoteAccessError:
       return absl::PermissionDeniedError(message);
+    case CompletionStatus::kNoMemory:
+      return NoAddressesLeft("a region of another process");
     default:
       return absl::InternalError(message);
   }

@@ -191,6 +191,7 @@ enum class CompletionStatus : uint8_t {
   kRemoteInvalidRequest,  // malformed: unaligned atomic, message longer than the receive buffer
   kPeerLost,              // the peer died, closed, or did not answer within the retry time
   kFlushed,               // posted to, or pending on, a queue pair in the error state
+  kNoMemory,              // this process cannot map the peer's memory; no peer reports it
 };
 std::string_view CompletionStatusName(CompletionStatus status);
 
@@ -418,6 +419,12 @@ class Fabric {
   /// Starts a thread. All engine threads start here, so that `sim` can schedule them. `name`: at most 15
   /// characters.
   virtual std::unique_ptr<Thread> StartThread(const std::string& name, std::function<void()> body) = 0;
+  /// The same, for callers that can do without: RESOURCE_EXHAUSTED names the limit if the system refuses a
+  /// thread, where StartThread ends the process. The body is then destroyed and has not run.
+  virtual absl::StatusOr<std::unique_ptr<Thread>> TryStartThread(const std::string& name,
+                                                                 std::function<void()> body) {
+    return StartThread(name, std::move(body));
+  }
 };
 
 /// The longest message of one operation, in every provider.

@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/process_limits.h"
 
 namespace nam::fabric {
 namespace {
@@ -162,13 +165,21 @@ std::unique_ptr<Event> MakeRealEvent() {
   return std::make_unique<RealEvent>();
 }
 
-std::unique_ptr<Thread> StartRealThread(const std::string& name, std::function<void()> body) {
+absl::StatusOr<std::unique_ptr<Thread>> TryStartRealThread(const std::string& name,
+                                                           std::function<void()> body) {
   try {
     return std::make_unique<RealThread>(name.substr(0, 15), std::move(body));
   } catch (const std::system_error&) {
-    CheckFailed(__FILE__, __LINE__, "thread started",
-                "the system refuses another thread (ulimit -u, pids.max)");
+    return NoThreadsLeft();
   }
+}
+
+std::unique_ptr<Thread> StartRealThread(const std::string& name, std::function<void()> body) {
+  absl::StatusOr<std::unique_ptr<Thread>> started = TryStartRealThread(name, std::move(body));
+  if (started.ok()) return *std::move(started);
+  // The callers are parts of servers without which these are of no use.
+  std::fprintf(stderr, "nam: %s\n", std::string(started.status().message()).c_str());
+  std::_Exit(EXIT_FAILURE);
 }
 
 uint64_t RandomBits() {

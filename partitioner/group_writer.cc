@@ -123,19 +123,23 @@ absl::Status GroupWriter::OnThreads(const Work& work) {
   std::atomic<bool> stop = false;
   std::mutex mutex;
   absl::Status first_error;
+  const auto run = [&] {
+    const absl::Status status = work(next, stop);
+    if (status.ok()) return;
+    stop = true;
+    std::scoped_lock lock(mutex);
+    first_error.Update(status);
+  };
   {
     std::vector<std::unique_ptr<fabric::Thread>> threads;
     // A few rows are written sooner than another thread has its connections.
     const int most = staged_->rows() < kRowsOfAThread ? 1 : options_.threads;
     for (int t = 0; t < std::max(1, most); ++t) {
-      threads.push_back(attachment_.fabric().StartThread(absl::StrFormat("nam-load-%d", t), [&] {
-        const absl::Status status = work(next, stop);
-        if (status.ok()) return;
-        stop = true;
-        std::scoped_lock lock(mutex);
-        first_error.Update(status);
-      }));
+      auto started = attachment_.fabric().TryStartThread(absl::StrFormat("nam-load-%d", t), run);
+      if (!started.ok()) break;
+      threads.push_back(*std::move(started));
     }
+    if (threads.empty()) run();  // this thread is better than none
   }
   return first_error;
 }

@@ -31,7 +31,7 @@ absl::Status SealAll(catalog::Attachment& attachment, const std::vector<LoadedMe
   {
     std::vector<std::unique_ptr<fabric::Thread>> threads;
     for (const auto& [member, of_member] : by_member) {
-      threads.push_back(attachment.fabric().StartThread("nam-seal", [&, loads = &of_member] {
+      const auto seal = [&, loads = &of_member] {
         const Interruption interruption(cancel);
         for (const LoadedMemory& load : *loads) {
           const absl::Status sealed = Interruption::requested()
@@ -42,7 +42,13 @@ absl::Status SealAll(catalog::Attachment& attachment, const std::vector<LoadedMe
           first_error.Update(sealed);
           break;
         }
-      }));
+      };
+      auto started = attachment.fabric().TryStartThread("nam-seal", seal);
+      if (started.ok()) {
+        threads.push_back(*std::move(started));
+      } else {
+        seal();
+      }
     }
   }
   return first_error;

@@ -27,7 +27,9 @@ void CatalogTables::Know(const std::vector<std::shared_ptr<const proto::Table>>&
 }
 
 void CatalogTables::Ask() {
-  asking_ = fabric_.StartThread("nam-catalog", [this] { answer_ = catalog_.GetCluster(); });
+  // Without a thread for it, Cluster asks.
+  auto asking = fabric_.TryStartThread("nam-catalog", [this] { answer_ = catalog_.GetCluster(); });
+  asking_ = asking.ok() ? *std::move(asking) : nullptr;
 }
 
 absl::StatusOr<bool> CatalogTables::Confirm() {

@@ -92,8 +92,12 @@ class ParallelCopy {
   absl::Status Run() {
     {
       std::vector<std::unique_ptr<fabric::Thread>> threads;
-      for (int t = 0; t < kThreads; ++t)
-        threads.push_back(fabric_.StartThread(absl::StrCat("nam-copy-", t), [this] { Work(); }));
+      for (int t = 0; t < kThreads; ++t) {
+        auto started = fabric_.TryStartThread(absl::StrCat("nam-copy-", t), [this] { Work(); });
+        if (!started.ok()) break;
+        threads.push_back(*std::move(started));
+      }
+      if (threads.empty()) Work();  // this thread is better than none
     }
     if (failed_portion_ != kNone) return error_;
     return cancelled_ ? absl::CancelledError("cancelled") : absl::OkStatus();

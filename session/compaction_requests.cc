@@ -29,10 +29,15 @@ void CompactionRequests::After(const proto::Table& table) {
   next_ns_ = now_ns + kPauseNs;
   thread_.reset();  // has ended, except its last instructions
   asking_ = true;
-  thread_ = attachment_.fabric().StartThread("nam-ask-compact", [this, name = table.name()] {
+  auto started = attachment_.fabric().TryStartThread("nam-ask-compact", [this, name = table.name()] {
     Ask(name);
     asking_ = false;
   });
+  if (started.ok()) {
+    thread_ = *std::move(started);
+  } else {
+    asking_ = false;
+  }
 }
 
 absl::Status CompactionRequests::AwaitRoom(const proto::Table& table, const absl::Status& full,

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/interruption.h"
+#include "base/process_limits.h"
 #include "base/status_macros.h"
 #include "execution/methods.h"
 #include "types/sql_error.h"
@@ -66,11 +67,12 @@ void ComputeClients::Release(catalog::Peer& peer, MemberId client, uint64_t atte
 void ComputeClients::ReleaseLater(const std::shared_ptr<catalog::Peer>& peer, uint64_t attempt) {
   std::erase_if(releasing_, [](const Releasing& one) { return one.ended->IsSet(); });
   std::shared_ptr<fabric::Event> ended = attachment_.fabric().CreateEvent();
-  releasing_.push_back({ended, attachment_.fabric().StartThread(
-                                   "nam-release", [peer, client = attachment_.member(), attempt, ended] {
-                                     Release(*peer, client, attempt);
-                                     ended->Set();
-                                   })});
+  auto started = attachment_.fabric().TryStartThread("nam-release",
+                                                     [peer, client = attachment_.member(), attempt, ended] {
+                                                       Release(*peer, client, attempt);
+                                                       ended->Set();
+                                                     });
+  if (started.ok()) releasing_.push_back({ended, *std::move(started)});  // else the server drops it by itself
 }
 
 ComputeClients::Server& ComputeClients::ServerOf(const proto::Member& member) {
@@ -100,10 +102,17 @@ void ComputeClients::Start(std::unique_ptr<Work> work) {
     running_.push_back(calls);
   }
   std::erase_if(threads_, [](const Thread& thread) { return thread.calls->ended.load(); });
-  threads_.push_back({calls, attachment_.fabric().StartThread("nam-call", [this, calls] {
-                        Run(calls);
-                        calls->ended = true;
-                      })});
+  auto started = attachment_.fabric().TryStartThread("nam-call", [this, calls] {
+    Run(calls);
+    calls->ended = true;
+  });
+  if (started.ok()) {
+    threads_.push_back({calls, *std::move(started)});
+    return;
+  }
+  auto refused = std::make_unique<Work>(calls->work);
+  refused->status = started.status();
+  Hand(*calls, std::move(refused));
 }
 
 absl::StatusOr<proto::OpenExchangesReply> ComputeClients::OpenExchanges(
@@ -131,8 +140,9 @@ void ComputeClients::Run(const std::shared_ptr<Calls>& calls) {
     auto reply = calls->peer->Call(execution::kRunAttempt, request, kAttemptTimeoutUs, &calls->cancellation);
     auto work = std::make_unique<Work>(calls->work);
     work->status = reply.status();
-    work->lost = !reply.ok() && (catalog::Unanswered(reply.status()) ||
-                                 reply.status().GetPayload(execution::kServerOver).has_value());
+    work->lost = !reply.ok() && !IsProcessLimit(reply.status()) &&
+                 (catalog::Unanswered(reply.status()) ||
+                  reply.status().GetPayload(execution::kServerOver).has_value());
     if (reply.ok()) work->reply = *std::move(reply);
     if (!Hand(*calls, std::move(work))) return;
     request = calls->work.request;
@@ -251,6 +261,7 @@ absl::Status ComputeClients::ReadPartial(Server& server, const proto::AttemptRep
     if (!done->ok()) {
       const absl::Status error = fabric::CompletionError(*done, *server.queue_pair);
       server.queue_pair.reset();
+      if (IsProcessLimit(error)) return error;
       // A revoked key: the server is ending, and has given the result up.
       return absl::Status(absl::IsPermissionDenied(error) ? absl::StatusCode::kUnavailable : error.code(),
                           absl::StrCat(server.peer->name(), ": ", std::string(error.message())));

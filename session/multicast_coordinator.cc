@@ -190,11 +190,16 @@ absl::Status MulticastCoordinator::StartSenders(const std::vector<MemoryServerId
   {
     std::vector<std::unique_ptr<fabric::Thread>> calls;
     for (size_t s = 0; s < servers.size(); ++s) {
-      calls.push_back(
-          attachment_.fabric().StartThread("nam-multicast", [&, s, cancel = Interruption::flag()] {
-            const Interruption interruption(cancel);
-            replies[s] = attachment_.StartMulticast(servers[s], requests[s]);
-          }));
+      const auto call = [&, s, cancel = Interruption::flag()] {
+        const Interruption interruption(cancel);
+        replies[s] = attachment_.StartMulticast(servers[s], requests[s]);
+      };
+      auto started = attachment_.fabric().TryStartThread("nam-multicast", call);
+      if (started.ok()) {
+        calls.push_back(*std::move(started));
+      } else {
+        call();
+      }
     }
   }
   absl::Status failed;
@@ -279,9 +284,10 @@ void MulticastCoordinator::End(bool tell) {
     if (!tell) break;
     const MemoryServerId server(static_cast<uint16_t>(sender.server()));
     // Without this message the memory server ends it at its deadline.
-    ending_.push_back(attachment_.fabric().StartThread("nam-multicast", [this, server, id = sender.stream()] {
+    auto started = attachment_.fabric().TryStartThread("nam-multicast", [this, server, id = sender.stream()] {
       attachment_.EndMulticast(server, id).IgnoreError();
-    }));
+    });
+    if (started.ok()) ending_.push_back(*std::move(started));
   }
   streams_.Clear();
 }

@@ -125,7 +125,13 @@ bool QueryScratch::Abort(AllocationId allocation) {
     if (std::exchange(telling_, true)) return false;
   }
   thread_.reset();  // has ended
-  thread_ = attachment_.fabric().StartThread("nam-scratch", [this] { TellAgain(); });
+  auto started = attachment_.fabric().TryStartThread("nam-scratch", [this] { TellAgain(); });
+  if (started.ok()) {
+    thread_ = *std::move(started);
+  } else {
+    const std::lock_guard lock(mutex_);
+    telling_ = false;  // the next one that cannot be told tries again
+  }
   return false;
 }
 

@@ -105,7 +105,8 @@ class SessionImpl final : public Session {
       record_access_->SetTransactionBytesMax(settings_.now().transaction_bytes_max());
     }
     const bool was_open = InTransaction();
-    absl::StatusOr<ResultSet> result = ExecuteNow(statement, delivery);
+    absl::StatusOr<ResultSet> result =
+        timer.refused().ok() ? ExecuteNow(statement, delivery) : timer.refused();
     files_.Clear();
     const bool timed_out = timer.Stop();
     // Not before: a cancellation between two statements is meant for the next.

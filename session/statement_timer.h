@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "fabric/fabric.h"
 
 namespace nam::session {
@@ -18,11 +19,14 @@ class StatementTimer {
   StatementTimer(const StatementTimer&) = delete;
   StatementTimer& operator=(const StatementTimer&) = delete;
 
+  /// Not OK if there is no thread for the bound: then the statement must not run.
+  const absl::Status& refused() const { return refused_; }
   /// Stops the timer. Returns whether it has cancelled the statement.
   bool Stop();
 
  private:
   std::atomic<bool> fired_ = false;
+  absl::Status refused_;
   std::unique_ptr<fabric::Event> over_;     // null: no bound
   std::unique_ptr<fabric::Thread> thread_;  // uses both
 };

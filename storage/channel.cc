@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/interruption.h"
+#include "base/process_limits.h"
 #include "base/status_macros.h"
 
 namespace nam::storage {
@@ -98,6 +99,7 @@ absl::StatusOr<Channel::Endpoint*> Channel::EndpointOf(MemoryServerId server) {
                             fabric::CredentialsFor(self_, fresh->regions->member));
   if (!queue_pair.ok()) {
     endpoints_.erase(server);
+    if (IsProcessLimit(queue_pair.status())) return queue_pair.status();
     // The member is over: this channel can change nothing any more; only a new one can.
     const bool over = absl::IsPermissionDenied(queue_pair.status());
     broken_ = broken_ || over;
@@ -152,6 +154,7 @@ absl::StatusOr<fabric::QueuePair*> Channel::QueuePairOf(MemoryServerId server) {
 }
 
 absl::Status Channel::Named(MemoryServerId server, const absl::Status& status) const {
+  if (IsProcessLimit(status)) return status;  // not the server's
   const auto found = endpoints_.find(server);
   const std::string name = found == endpoints_.end() ? absl::StrFormat("memory server %d", server.value())
                                                      : found->second->regions->name;

@@ -253,7 +253,7 @@ void ClusterTables::RecoverLater(std::function<void()> attempt) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(recovering_, true)) return;
   former = std::move(recoverer_);
-  recoverer_ = attachment_.fabric().StartThread("nam-recover", [this, attempt = std::move(attempt)] {
+  auto started = attachment_.fabric().TryStartThread("nam-recover", [this, attempt = std::move(attempt)] {
     Clock& clock = attachment_.fabric().clock();
     while (!ended_->Wait(clock.After(kRecoverPauseUs))) {
       attempt();
@@ -263,6 +263,8 @@ void ClusterTables::RecoverLater(std::function<void()> attempt) {
       return;
     }
   });
+  recovering_ = started.ok();  // otherwise the next one that meets a lost client tries again
+  recoverer_ = started.ok() ? *std::move(started) : nullptr;
 }
 
 absl::StatusOr<TableDescription> ClusterTables::Describe(const proto::Table& table) {

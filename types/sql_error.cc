@@ -65,7 +65,7 @@ const char* StateOf(absl::StatusCode code) {
 /// Like the above, but more precise if the error names an exhausted resource.
 const char* StateOf(const absl::Status& error) {
   const auto exhausted = error.GetPayload(kExhaustedPayload);
-  if (exhausted == "memory") return sqlstate::kOutOfMemory;
+  if (exhausted == "memory" || exhausted == "process") return sqlstate::kOutOfMemory;
   if (exhausted == "disk") return sqlstate::kDiskFull;
   return StateOf(error.code());
 }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "absl/strings/str_format.h"
+#include "base/process_limits.h"
 #include "execution/mapping_pool.h"
 
 namespace nam::execution {
@@ -55,8 +56,7 @@ absl::StatusOr<MappedBytes> MappedBytes::Make(uint64_t bytes, MemoryBudget& budg
   }
   if (data == nullptr) {
     budget.Release(bytes);
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("the system has no %d MiB for a join's table", (bytes >> 20) + 1));
+    return NoAddressesLeft(absl::StrFormat("%d MiB of a join's table", (bytes >> 20) + 1));
   }
   out.data_ = static_cast<std::byte*>(data);
   out.bytes_ = bytes;

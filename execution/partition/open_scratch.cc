@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/process_limits.h"
 #include "base/status_macros.h"
 #include "catalog/control_plane.h"
 #include "fabric/fabric.h"
@@ -55,7 +56,8 @@ std::unique_ptr<storage::ScratchSpace> OpenScratch(catalog::Attachment& attachme
 }
 
 absl::Status ScratchError(const absl::Status& status) {
-  if (!absl::IsResourceExhausted(status) || SqlErrorOf(status).has_value()) return status;
+  if (!absl::IsResourceExhausted(status) || IsProcessLimit(status) || SqlErrorOf(status).has_value())
+    return status;
   absl::Status full =
       UserError(sqlstate::kOutOfMemory, "scratch memory is full", -1,
                 "raise --scratch of the memory servers, add memory servers, or run fewer large queries at "

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/process_limits.h"
 #include "base/status_macros.h"
 #include "execution/budget_array.h"
 #include "execution/partition/open_scratch.h"
@@ -70,7 +71,7 @@ absl::StatusOr<std::byte*> PartitionWriter::NewPage() {
   if (arena_.data == nullptr) {
     const uint64_t most = std::min(rows_.by.parts, rows_.open_pages_max) * uint64_t{bytes + kPageLineBytes};
     const auto arena = MappingPool::Map(most, /*writable=*/true);
-    if (!arena.has_value()) return OverBudget(budget_);
+    if (!arena.has_value()) return NoAddressesLeft("parts of a query's rows");
     arena_ = *arena;
   }
   if (!budget_.Reserve(bytes)) return OverBudget(budget_);

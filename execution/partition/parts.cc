@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/check.h"
+#include "base/process_limits.h"
 #include "execution/rows/row_hash.h"
 #include "types/sql_error.h"
 
@@ -43,7 +44,7 @@ void PartBy::Hash(const RowLayout& layout, const std::byte* page, uint32_t place
 }
 
 bool IsTooLarge(const absl::Status& status) {
-  return absl::IsResourceExhausted(status) && !SqlErrorOf(status).has_value();
+  return absl::IsResourceExhausted(status) && !IsProcessLimit(status) && !SqlErrorOf(status).has_value();
 }
 
 absl::StatusOr<RowLayout> PartLayout(const plan::Schema& rows, uint32_t parts) {

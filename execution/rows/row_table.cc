@@ -3,12 +3,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/process_limits.h"
 #include "base/status_macros.h"
 #include "execution/mapping_pool.h"
 
@@ -35,8 +34,7 @@ absl::StatusOr<MappingPool::Mapping> AcquireRange(uint64_t bytes) {
   bytes = (bytes + kCommitBytes - 1) / kCommitBytes * kCommitBytes;
   if (const std::optional<MappingPool::Mapping> range = MappingPool::Map(bytes, /*writable=*/false))
     return *range;
-  return absl::ResourceExhaustedError(
-      absl::StrCat("no addresses for ", bytes, " bytes of rows: ", std::strerror(errno)));
+  return NoAddressesLeft(absl::StrCat(bytes >> 20, " MiB of a query's rows"));
 }
 
 }  // namespace
@@ -72,8 +70,8 @@ absl::StatusOr<uint32_t> RowTable::NewPage() {
     number = pages_.load(std::memory_order_relaxed);
     if (number == pages_max_ || !Commit((uint64_t{number} + 1) * bytes)) {
       budget_.Release(bytes);
-      return absl::ResourceExhaustedError(number == pages_max_ ? "a table of rows has all its pages"
-                                                               : "the system has no memory for rows");
+      if (number != pages_max_) return NoAddressesLeft("a query's rows");
+      return absl::ResourceExhaustedError("a table of rows has all its pages");
     }
     pages_.store(number + 1, std::memory_order_release);
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/process_limits.h"
 #include "base/status_macros.h"
 #include "execution/rows/row_appender.h"
 #include "execution/sort/run_merge.h"
@@ -132,7 +133,8 @@ class WindowSource::MergedTask final : public SourceTask {
   }
 
   static absl::Status PartitionTooLarge(const absl::Status& status, const MemoryBudget& budget) {
-    if (!absl::IsResourceExhausted(status) || SqlErrorOf(status).has_value()) return status;
+    if (!absl::IsResourceExhausted(status) || IsProcessLimit(status) || SqlErrorOf(status).has_value())
+      return status;
     return UserError(sqlstate::kOutOfMemory,
                      absl::StrCat("one partition of a window function needs more than the ",
                                   budget.bytes() >> 20, " MiB that its session may hold"),

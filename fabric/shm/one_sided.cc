@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/process_limits.h"
 #include "fabric/request_rules.h"
 #include "fabric/shm/queue_pair.h"
 #include "fabric/word_copy.h"
@@ -142,6 +143,7 @@ CompletionStatus ShmQueuePair::MapRegion(uint32_t rkey) {
     if (absl::IsPermissionDenied(reply.status())) return CompletionStatus::kRemoteAccessError;
     if (!reply.ok()) return CompletionStatus::kPeerLost;
     absl::StatusOr<std::shared_ptr<const RemoteRegion>> mapped = peer_->Insert(rkey, rights_, *reply);
+    if (absl::IsResourceExhausted(mapped.status())) return CompletionStatus::kNoMemory;
     if (!mapped.ok()) return CompletionStatus::kLocalError;
     region = *std::move(mapped);
   }
@@ -195,6 +197,8 @@ absl::Status ShmQueuePair::ViewError(RemoteAddress from, size_t bytes) {
                                                    cache_[SlotOf(from.rkey.value)].bytes));
     case CompletionStatus::kPeerLost:
       return absl::UnavailableError(absl::StrFormat("%s does not answer", peer_name_));
+    case CompletionStatus::kNoMemory:
+      return NoAddressesLeft("a region of another process");
     case CompletionStatus::kLocalError:
       return absl::ResourceExhaustedError(absl::StrFormat("cannot map a region of %s", peer_name_));
     default:

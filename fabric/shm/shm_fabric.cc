@@ -231,6 +231,10 @@ class ShmFabric final : public Fabric {
   std::unique_ptr<Thread> StartThread(const std::string& name, std::function<void()> body) override {
     return StartRealThread(name, std::move(body));
   }
+  absl::StatusOr<std::unique_ptr<Thread>> TryStartThread(const std::string& name,
+                                                         std::function<void()> body) override {
+    return TryStartRealThread(name, std::move(body));
+  }
 
  private:
   /// The socket for peers' datagram requests; opened for the first queue pair.

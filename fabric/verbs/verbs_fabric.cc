@@ -58,6 +58,10 @@ class VerbsFabric final : public Fabric {
   std::unique_ptr<Thread> StartThread(const std::string& name, std::function<void()> body) override {
     return StartRealThread(name, std::move(body));
   }
+  absl::StatusOr<std::unique_ptr<Thread>> TryStartThread(const std::string& name,
+                                                         std::function<void()> body) override {
+    return TryStartRealThread(name, std::move(body));
+  }
 
  private:
   static VerbsCompletionQueue& QueueOf(CompletionQueue& completions) {
