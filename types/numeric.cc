@@ -174,9 +174,19 @@ std::optional<Numeric> ModuloNumerics(const Numeric& a, const Numeric& b) {
   NAM_CHECK(b.digits != 0);
   const int scale = std::max(a.scale, b.scale);
   const std::optional<__int128> n = AtScale(a, scale), divisor = AtScale(b, scale);
-  if (n.has_value() && divisor.has_value()) return FitNumeric(*divisor == -1 ? 0 : *n % *divisor, scale);
+  if (n.has_value() && divisor.has_value()) return FitNumeric(*n % *divisor, scale);
   const Wide<4> rest = Divide(WideAtScale(AbsNumeric(a), scale), WideAtScale(AbsNumeric(b), scale)).remainder;
   return RoundWide(a.digits < 0, rest, scale, scale);
+}
+
+std::optional<Numeric> WholeQuotientOfNumerics(const Numeric& a, const Numeric& b) {
+  NAM_CHECK(b.digits != 0);
+  const int scale = std::max(a.scale, b.scale);
+  const std::optional<__int128> n = AtScale(a, scale), divisor = AtScale(b, scale);
+  if (n.has_value() && divisor.has_value()) return FitNumeric(*n / *divisor, 0);
+  const Wide<4> quotient =
+      Divide(WideAtScale(AbsNumeric(a), scale), WideAtScale(AbsNumeric(b), scale)).quotient;
+  return RoundWide((a.digits < 0) != (b.digits < 0), quotient, 0, 0);
 }
 
 int CompareNumerics(const Numeric& a, const Numeric& b) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,6 +47,8 @@ std::optional<Numeric> MultiplyNumerics(const Numeric& a, const Numeric& b);
 std::optional<Numeric> DivideNumerics(const Numeric& a, const Numeric& b);
 /// The sign of `a`, as C's remainder. b is not 0.
 std::optional<Numeric> ModuloNumerics(const Numeric& a, const Numeric& b);
+/// The exact quotient's whole part. b is not 0.
+std::optional<Numeric> WholeQuotientOfNumerics(const Numeric& a, const Numeric& b);
 /// -1, 0 or 1, by value.
 int CompareNumerics(const Numeric& a, const Numeric& b);
 
@@ -100,6 +103,10 @@ absl::StatusOr<Numeric> NumericVariance(const __int128 sums[kNumericLimbs],
 /// Likewise of decimals: `sum` / 10^scale, `squares` / 10^(2 · scale).
 absl::StatusOr<Numeric> DecimalVariance(__int128 sum, __int128 squares, int scale, int64_t count, bool sample,
                                         bool root);
+/// Likewise by sums of 192 and 320 bits in two's complement, the lowest word first.
+absl::StatusOr<Numeric> DecimalVariance(const std::array<uint64_t, 3>& sum,
+                                        const std::array<uint64_t, 5>& squares, int scale, int64_t count,
+                                        bool sample, bool root);
 
 /// With PostgreSQL's errors: 2201F for powers of zero and negative numbers and roots of the latter, 2201E for
 /// logarithms, 22012 for a logarithm to the base 1, 22003.

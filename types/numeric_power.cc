@@ -223,8 +223,7 @@ absl::StatusOr<Numeric> NumericPower(const Numeric& base, const Numeric& exponen
     return UserError(sqlstate::kBadPower, "zero raised to a negative power is undefined", position);
   const std::optional<int64_t> whole = WholeOf(exponent);
   if (whole.has_value() && *whole == static_cast<int32_t>(*whole)) {
-    return ResultOf(WholePowerOf(FloatOf(base), *whole), BoundedScale(16, base.scale, exponent.scale),
-                    position);
+    return ResultOf(WholePowerOf(FloatOf(base), *whole), BoundedScale(16, base.scale), position);
   }
   const Numeric floor = FloorNumeric(exponent);
   if (base.digits < 0 && CompareNumerics(floor, exponent) != 0)

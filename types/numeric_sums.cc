@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 
@@ -17,6 +18,15 @@ template <int kWords>
 __int128 LimbOf(const Wide<kWords>& n, int i) {
   return static_cast<__int128>((n >> (i * kNumericLimbBits)).low() &
                                ((static_cast<unsigned __int128>(1) << kNumericLimbBits) - 1));
+}
+
+/// In two's complement.
+template <size_t kOf>
+SumWide OfWords(const std::array<uint64_t, kOf>& words) {
+  SumWide out;
+  out.words.fill(words.back() >> 63 != 0 ? ~uint64_t{0} : 0);
+  std::copy(words.begin(), words.end(), out.words.begin());
+  return out;
 }
 
 /// In two's complement.
@@ -106,6 +116,12 @@ absl::StatusOr<Numeric> NumericVariance(const __int128 sums[kNumericLimbs],
 absl::StatusOr<Numeric> DecimalVariance(__int128 sum, __int128 squares, int scale, int64_t count, bool sample,
                                         bool root) {
   return VarianceOf({SumWide::OfSigned(sum), SumWide::OfSigned(squares), scale, scale, count}, sample, root);
+}
+
+absl::StatusOr<Numeric> DecimalVariance(const std::array<uint64_t, 3>& sum,
+                                        const std::array<uint64_t, 5>& squares, int scale, int64_t count,
+                                        bool sample, bool root) {
+  return VarianceOf({OfWords(sum), OfWords(squares), scale, scale, count}, sample, root);
 }
 
 }  // namespace nam
