@@ -130,7 +130,7 @@ class TablePrinter final : public RowPrinter {
       for (size_t i = 0; i < columns_.size(); ++i) {
         out += i == 0 ? " " : "| ";
         const size_t end = cells[i].find('\n');
-        AppendPadded(cells[i].substr(0, end), widths_[i], columns_[i].type.numeric(), out);
+        AppendPadded(cells[i].substr(0, end), widths_[i], columns_[i].type.exact(), out);
         out.push_back(end == std::string_view::npos ? ' ' : '+');
         more = more || end != std::string_view::npos;
         cells[i].remove_prefix(end == std::string_view::npos ? cells[i].size() : end + 1);
@@ -253,7 +253,7 @@ class JsonPrinter final : public RowPrinter {
       for (size_t i = 0; i < keys_.size(); ++i) {
         if (i > 0) out_ += ", ";
         out_ += keys_[i];
-        if (!rows.null(i, row) && rows.type(i, row).numeric()) {
+        if (!rows.null(i, row) && rows.type(i, row).exact()) {
           rows.AppendText(i, row, out_);
         } else {
           out_ += JsonValue(rows.Boxed(i, row));
@@ -292,7 +292,7 @@ class MarkdownPrinter final : public RowPrinter {
     out_ = "|";
     for (const ResultSet::Column& column : columns) {
       absl::StrAppend(&out_, " ", MarkdownCell(Printable(column.name)), " |");
-      rule += column.type.numeric() ? " ---: |" : " --- |";
+      rule += column.type.exact() ? " ---: |" : " --- |";
     }
     absl::StrAppend(&out_, "\n", rule, "\n");
     return absl::OkStatus();

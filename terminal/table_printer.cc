@@ -53,7 +53,7 @@ std::string JsonString(std::string_view text) {
 std::string JsonValue(const Value& value) {
   if (value.null || value.type.kind == TypeKind::kNull) return "null";
   if (value.type.kind == TypeKind::kBool) return value.number != 0 ? "true" : "false";
-  return value.type.numeric() ? value.ToString() : JsonString(value.ToString());
+  return value.type.exact() ? value.ToString() : JsonString(value.ToString());
 }
 
 std::string JsonRows(const ResultSet& result) {

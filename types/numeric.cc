@@ -80,12 +80,12 @@ __int128 PackNumeric(const Numeric& number) {
 }
 
 Numeric UnpackNumeric(__int128 word) {
-  return {word >> kScaleBits, static_cast<uint8_t>(word & ((1 << kScaleBits) - 1))};
+  const Numeric number{word >> kScaleBits, static_cast<uint8_t>(word & ((1 << kScaleBits) - 1))};
+  return number.scale <= kMaxNumericScale && IsShort(Magnitude128(number.digits)) ? number : Numeric{};
 }
 
 bool IsNumericWord(__int128 word) {
-  const Numeric number = UnpackNumeric(word);
-  return number.scale <= kMaxNumericScale && IsShort(Magnitude128(number.digits));
+  return PackNumeric(UnpackNumeric(word)) == word;
 }
 
 __int128 NumericKey(const Numeric& number) {

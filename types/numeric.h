@@ -26,8 +26,9 @@ struct Numeric {
 
 /// One value's 128 bits: `digits << 6 | scale`.
 __int128 PackNumeric(const Numeric& number);
+/// 0 for a word that is no number's, as in damaged memory.
 Numeric UnpackNumeric(__int128 word);
-/// True if UnpackNumeric(word) is within bounds.
+/// True if it is the word of a number within bounds.
 bool IsNumericWord(__int128 word);
 
 /// In the order of the values; equal for equal values, whatever their scales. Its magnitude is below 2^127.
