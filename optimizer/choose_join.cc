@@ -94,7 +94,7 @@ absl::StatusOr<plan::Schema> SchemaOfTable(const Plan::Table& table, const proto
 }  // namespace
 
 bool HasHash(const Expr& key) {
-  return key.type.kind != TypeKind::kInterval;
+  return !key.type.packed();
 }
 
 bool MayGoByParts(const std::vector<Expr>& keys) {

@@ -166,7 +166,7 @@ StarQuery QueryOf(const Block& block, const Renaming& renaming, const ColumnSet&
 /// Whether both sides of a = b can get equal bytes, for keys of a build.
 bool CanBeKey(const Type& a, const Type& b) {
   if (a.numeric() && b.numeric()) return true;
-  if (a.kind == TypeKind::kInterval) return false;
+  if (a.packed()) return false;
   return a.kind == b.kind && a.scale == b.scale;
 }
 

@@ -25,8 +25,7 @@ absl::Status NotSupported(const std::string& what) {
 }
 
 absl::Status CheckKey(const Type& type) {
-  return type.kind == TypeKind::kInterval ? NotSupported("grouping or ordering by intervals")
-                                          : absl::OkStatus();
+  return type.packed() ? NotSupported("grouping or ordering by packed values") : absl::OkStatus();
 }
 
 Layout LayoutOf(const std::vector<lg::Column>& columns) {

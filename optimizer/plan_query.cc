@@ -2,16 +2,16 @@
 
 #include "base/status_macros.h"
 #include "optimizer/filter_lookups.h"
-#include "optimizer/interval_keys.h"
+#include "optimizer/packed_keys.h"
 #include "optimizer/push_filters.h"
 #include "optimizer/unnest.h"
 
 namespace nam::optimizer {
 
 absl::Status Rewrite(plan::logical::Query& query) {
-  NAM_RETURN_IF_ERROR(UseSpansOfIntervals(query));
+  NAM_RETURN_IF_ERROR(UseKeysOfPackedValues(query));
   NAM_RETURN_IF_ERROR(Unnest(query));
-  NAM_RETURN_IF_ERROR(UsePartsOfIntervals(query));
+  NAM_RETURN_IF_ERROR(UseBitsOfPackedValues(query));
   PushFilters(query);
   FilterLookups(query);
   return absl::OkStatus();

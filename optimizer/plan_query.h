@@ -6,8 +6,8 @@
 
 namespace nam::optimizer {
 
-/// The first half of PlanQuery: makes intervals compare by their spans, removes correlation, moves conditions
-/// down. Errors as of UseSpansOfIntervals and Unnest.
+/// The first half of PlanQuery: makes intervals and numerics compare by keys, removes correlation, moves
+/// conditions down. Errors as of UseKeysOfPackedValues and Unnest.
 absl::Status Rewrite(plan::logical::Query& query);
 
 /// Makes a physical plan of a bound query: Rewrite, then the choice of operators. Errors as of Rewrite and

@@ -80,6 +80,7 @@ uint32_t BytesOfColumn(const proto::Type& type) {
     case TypeKind::kReal:
       return 8;
     case TypeKind::kInterval:
+    case TypeKind::kNumeric:
     case TypeKind::kUuid:
       return 16;
     case TypeKind::kBytes:

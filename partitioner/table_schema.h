@@ -11,7 +11,7 @@ namespace nam::partitioner {
 /// The representation in which loaders receive a column's values.
 enum class Form : uint8_t {
   kNumber,  // of 64 bits: booleans, integers, decimals of up to 18 digits, dates, times, real numbers
-  kWide,    // of 128 bits: longer decimals, intervals, uuids
+  kWide,    // of 128 bits: longer decimals, numerics, intervals, uuids
   kText,    // texts and bytea
 };
 

@@ -40,10 +40,10 @@ enum class AggregateFunction : uint8_t {
 };
 inline constexpr AggregateFunction kLastAggregate = AggregateFunction::kRegrR2;
 
-/// sum of integers is an integer, of decimals a decimal of the same scale; avg is a decimal of scale
-/// max(scale + 6, 6), rounded half away from zero; over no rows all but the counts are NULL. Sums are exact
-/// in 128 bits and an error beyond 38 digits. Variances and deviations of exact numbers are exact up to one
-/// rounding, to the scale of `type`, half away from zero. Functions of two arguments are double precision,
+/// sum of integers is an integer, of decimals a decimal of the same scale; averages, variances
+/// and deviations of both are numerics of PostgreSQL's scale, from exact sums; over no rows all but the
+/// counts are NULL. Sums are exact in 128 bits and an error beyond 38 digits. Numerics are not added up: see
+/// optimizer/packed_keys.h. Functions of two arguments are double precision,
 /// computed from exact sums for exact numbers; both arguments are exact, or both double precision. Sample
 /// functions are NULL over one row, a correlation is NULL where one side does not vary, a slope where x does
 /// not.

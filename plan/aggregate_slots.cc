@@ -19,10 +19,6 @@ absl::Status Ok(bool right, const char* otherwise) {
   return right ? absl::OkStatus() : BadPlan(otherwise);
 }
 
-bool IsDecimal(const Type& type) {
-  return type.kind == TypeKind::kDecimal && type.scale <= kMaxDecimalDigits;
-}
-
 /// Checks functions of two arguments: their arguments and result.
 absl::Status CheckPair(const Type& a, const Type& b, const Type& to) {
   const bool exact = a.numeric() && b.numeric(), real = a == Type::Double() && b == Type::Double();
@@ -116,14 +112,15 @@ absl::Status CheckCall(AggregateFunction function, std::span<const Type> argumen
       return Ok(to == from && (to.numeric() || to.real()), "a sum of no numbers, or of another type");
     case AggregateFunction::kAverage:
       if (from.real()) return Ok(to == Type::Double(), "an average of floating point of another type");
-      return Ok(from.numeric() && IsDecimal(to) && to.scale == from.scale + 6,
-                "an average of no numbers, or of another scale");
+      return Ok(from.numeric() && to == Type::Numeric(),
+                "an average of numbers of no known scale, or that is no numeric");
     case AggregateFunction::kVarPop:
     case AggregateFunction::kVarSamp:
     case AggregateFunction::kStddevPop:
     case AggregateFunction::kStddevSamp:
       if (from == Type::Double()) return Ok(to == from, "a variance of floating point of another type");
-      return Ok(from.numeric() && IsDecimal(to), "a variance of no numbers, or that is no decimal");
+      return Ok(from.numeric() && to == Type::Numeric(),
+                "a variance of numbers of no known scale, or that is no numeric");
     case AggregateFunction::kCovarPop:
     case AggregateFunction::kCovarSamp:
     case AggregateFunction::kCorr:

@@ -31,18 +31,30 @@ absl::Status NoSuchDecimal(const Expr& e, double x) {
 
 // ─── From text
 
+absl::Status BadNumber(const Expr& e, std::string_view text) {
+  const std::string type = e.type.kind == TypeKind::kDecimal ? "decimal" : TypeName(e.type);
+  return UserError(sqlstate::kBadText, absl::StrCat("invalid ", type, ": ", Quote(text)), e.position);
+}
+
 absl::StatusOr<Value> TextToNumber(const Expr& e, const Value& from) {
-  const auto bad = [&] {
-    const std::string type = e.type.kind == TypeKind::kDecimal ? "decimal" : TypeName(e.type);
-    return UserError(sqlstate::kBadText, "invalid " + type + ": " + Quote(from.text), e.position);
-  };
   const absl::StatusOr<Value> number = ParseNumeric(from.text);
   const absl::StatusOr<double> real =
       number.ok() ? absl::StatusOr<double>(0) : ParseReal(from.text, /*real=*/false);
   if (e.type.kind == TypeKind::kDecimal && real.ok() && !std::isfinite(*real)) return NoSuchDecimal(e, *real);
-  if (!number.ok()) return absl::IsOutOfRange(number.status()) ? NumberOutOfRange(e.position) : bad();
-  if (e.type.kind == TypeKind::kInteger && number->type.kind != TypeKind::kInteger) return bad();
+  if (!number.ok())
+    return absl::IsOutOfRange(number.status()) ? NumberOutOfRange(e.position) : BadNumber(e, from.text);
+  if (e.type.kind == TypeKind::kInteger && number->type.kind != TypeKind::kInteger)
+    return BadNumber(e, from.text);
   return *number;
+}
+
+absl::StatusOr<Value> TextToNumeric(const Expr& e, const Value& from) {
+  const absl::StatusOr<Numeric> number = ParseNumericText(from.text);
+  if (number.ok()) return Value::OfNumeric(*number);
+  if (absl::IsOutOfRange(number.status())) return NumericOutOfRange(e.position);
+  const absl::StatusOr<double> real = ParseReal(from.text, /*real=*/false);
+  if (real.ok() && !std::isfinite(*real)) return NoSuchDecimal(e, *real);
+  return BadNumber(e, from.text);
 }
 
 absl::StatusOr<Value> TextToBool(const Expr& e, const Value& from) {
@@ -194,9 +206,22 @@ absl::StatusOr<Value> RealToNumber(const Expr& e, const Value& from) {
       e, Rescale(Rescale(mantissa->number, dropped, 0).value_or(0), kMaxDecimalDigits, e.type.scale));
 }
 
+absl::StatusOr<Value> ToNumeric(const Expr& e, const Value& from) {
+  if (from.type.kind == TypeKind::kNumeric) return from;
+  if (from.type.kind == TypeKind::kString) return TextToNumeric(e, from);
+  if (from.type.real() && !std::isfinite(from.real())) return NoSuchDecimal(e, from.real());
+  const std::optional<Numeric> number =
+      from.type.kind == TypeKind::kReal     ? NumericOfReal(static_cast<float>(from.real()))
+      : from.type.kind == TypeKind::kDouble ? NumericOfDouble(from.real())
+                                            : FitNumeric(from.number, from.type.scale);
+  return number ? absl::StatusOr<Value>(Value::OfNumeric(*number)) : NumericOutOfRange(e.position);
+}
+
 absl::StatusOr<Value> ToReal(const Expr& e, const Value& from) {
   if (from.type.kind == TypeKind::kString) return TextToReal(e, from);
-  const double x = from.type.real() ? from.real() : RealOf(from.number, from.type.scale);
+  const double x = from.type.real()                       ? from.real()
+                   : from.type.kind == TypeKind::kNumeric ? NumericToDouble(from.unpacked())
+                                                          : RealOf(from.number, from.type.scale);
   if (e.type.kind == TypeKind::kDouble) return Value::Double(x);
   const std::optional<double> narrowed = NarrowedToReal(x);
   if (narrowed.has_value()) return Value::Real(*narrowed);
@@ -246,7 +271,7 @@ bool CastExists(const Type& from, const Type& to) {
   // These casts need a time zone, and are functions.
   if (a == TypeKind::kTimestampTz || b == TypeKind::kTimestampTz) return false;
   if (a == TypeKind::kString || b == TypeKind::kString) return true;
-  const auto number = [](const Type& type) { return type.numeric() || type.real(); };
+  const auto number = [](const Type& type) { return type.exact() || type.real(); };
   if (number(from) && number(to)) return true;
   const auto truth = [](TypeKind x, TypeKind y) { return x == TypeKind::kBool && y == TypeKind::kInteger; };
   const auto time = [](TypeKind x, TypeKind y) { return x == TypeKind::kDate && y == TypeKind::kTimestamp; };
@@ -291,10 +316,14 @@ absl::StatusOr<Value> Cast(const Expr& e, Value from) {
     case TypeKind::kDouble:
     case TypeKind::kReal:
       return ToReal(e, from);
+    case TypeKind::kNumeric:
+      return ToNumeric(e, from);
     default:
       break;
   }
   if (from.type.real()) return RealToNumber(e, from);
+  if (from.type.kind == TypeKind::kNumeric)
+    return ExactNumber(e, NumericToDecimal(from.unpacked(), e.type.scale));
   if (text) {
     NAM_ASSIGN_OR_RETURN(from, TextToNumber(e, from));
   }

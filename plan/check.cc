@@ -37,10 +37,10 @@ absl::Status CheckConditions(std::span<const Expr> conditions, const Schema& inp
   return absl::OkStatus();
 }
 
-/// Checks types of keys: equal values have equal bytes, and their order is that of their numbers. Intervals
-/// have neither property.
+/// Checks types of keys: equal values have equal bytes, and their order is that of their numbers. Packed
+/// values have neither property.
 absl::Status CheckKey(const Type& type) {
-  return type.kind != TypeKind::kInterval ? absl::OkStatus() : BadPlan("a key of intervals");
+  return !type.packed() ? absl::OkStatus() : BadPlan("a key of intervals or numerics");
 }
 
 absl::Status CheckKeys(std::span<const Expr> keys, const Schema& input) {

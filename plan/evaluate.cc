@@ -10,6 +10,7 @@
 #include "plan/expression.h"
 #include "plan/expression_tree.h"
 #include "plan/function.h"
+#include "plan/numeric_arithmetic.h"
 #include "plan/real_arithmetic.h"
 #include "types/date.h"
 #include "types/decimal.h"
@@ -39,10 +40,17 @@ absl::StatusOr<Value> RealArithmetic(const Expr& e, const Value& a, const Value&
   return narrow ? Value::Real(z) : Value::Double(z);
 }
 
+absl::StatusOr<Value> NumericArithmetic(const Expr& e, const Numeric& a, const Numeric& b) {
+  if ((e.op == Op::kDivide || e.op == Op::kModulo) && b.digits == 0) return DivisionByZero(e.position);
+  const std::optional<Numeric> result = NumericResult(e.op, a, b);
+  return result ? absl::StatusOr<Value>(Value::OfNumeric(*result)) : NumericOutOfRange(e.position);
+}
+
 absl::StatusOr<Value> Arithmetic(const Expr& e, const Value& a, const Value& b) {
   if (a.null || b.null) return Value::Null(e.type);
   if (a.type.kind == TypeKind::kDate) return DateArithmetic(e, a, b);
   if (e.type.real()) return RealArithmetic(e, a, b);
+  if (e.type.kind == TypeKind::kNumeric) return NumericArithmetic(e, a.unpacked(), b.unpacked());
   const int sa = a.type.scale, sb = b.type.scale;
   if ((e.op == Op::kDivide || e.op == Op::kModulo) && b.number == 0) return DivisionByZero(e.position);
   switch (e.op) {
@@ -55,10 +63,8 @@ absl::StatusOr<Value> Arithmetic(const Expr& e, const Value& a, const Value& b) 
     case Op::kModulo:
       return Number(e, a.number % b.number);
     default:
-      break;
+      return Number(e, a.number / b.number);
   }
-  if (e.type.kind == TypeKind::kInteger) return Number(e, a.number / b.number);
-  return Number(e, DivideDecimals(a.number, sa, b.number, sb, e.type.scale));
 }
 
 /// The order of the operands' values, neither of them NULL.
@@ -133,6 +139,7 @@ class Evaluator {
       case Op::kNot:
         return Value::Bool(a.number == 0);
       case Op::kNegate:
+        if (e.type.kind == TypeKind::kNumeric) return Value::OfNumeric(NegateNumeric(a.unpacked()));
         return e.type.real() ? Value{e.type, false, OrderedBits(-a.real()), {}}
                              : Value{e.type, false, -a.number, {}};
       case Op::kCast:

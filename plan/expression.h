@@ -48,14 +48,15 @@ enum class Op : uint8_t {
 };
 
 /// A typed expression. The binder guarantees: operands of comparisons and of IN are of one kind (all strings,
-/// all dates, all booleans, all double precision, or exact numbers of any scales); operands of arithmetic are
-/// exact numbers, or double precision and real as the result (or date ± integer giving a date, date - date
-/// giving an integer). There are no implicit conversions.
+/// all dates, all booleans, all double precision, all numerics, or integers and decimals of any scales);
+/// operands of arithmetic are integers and decimals, or numerics, double precision and real as the result (or
+/// date ± integer giving a date, date - date giving an integer). There are no implicit conversions.
 ///
 /// Arithmetic, in exact decimals: + and - have the larger scale; * adds the scales; / of two integers
-/// truncates towards zero; / with a decimal has scale max(sa, sb, 6), rounded half away from zero; % of
-/// integers has the sign of the left side. Division by zero and results beyond 38 digits are errors, and so
-/// are dates outside of years 1 to 9999 and casts to an integer type that the number does not fit.
+/// truncates towards zero; % of integers has the sign of the left side; there is no / or % of decimals.
+/// Division by zero and results beyond 38 digits are errors, and so are dates outside of years 1 to 9999 and
+/// casts to an integer type that the number does not fit. Arithmetic of numerics (both sides and the result)
+/// has PostgreSQL's scales: types/numeric.h.
 struct Expr {
   Op op = Op::kLiteral;
   Type type;

@@ -72,6 +72,7 @@ std::string LiteralText(const Value& value) {
     case TypeKind::kBytes:
     case TypeKind::kTime:
     case TypeKind::kTimestampTz:
+    case TypeKind::kNumeric:
       return absl::StrCat(TypeName(value.type), " '", value.ToString(), "'");
     case TypeKind::kString:
       return QuoteString(value.text);
@@ -135,9 +136,30 @@ class ExpressionPrinter {
     // Infix operators: + and * group to the left, comparisons not at all.
     const int binding = Binding(e);
     const bool groups_left = binding == 7 || binding == 8;
-    const Expr &a = e.children[0], &b = e.children[1];
-    return absl::StrCat(PrintBeside(a, IsChar(b.type), groups_left ? binding - 1 : binding), " ",
-                        Symbol(e.op), " ", PrintBeside(b, IsChar(a.type), binding));
+    const Expr &a = Unpacked(e.children[0], e.children[1]), &b = Unpacked(e.children[1], e.children[0]);
+    return absl::StrCat(PrintBeside(Plainer(e, a, b), IsChar(b.type), groups_left ? binding - 1 : binding),
+                        " ", Symbol(e.op), " ", PrintBeside(Plainer(e, b, a), IsChar(a.type), binding));
+  }
+
+  /// Without a conversion that the operator makes of itself: of a number beside a numeric, of a decimal.
+  static const Expr& Unpacked(const Expr& e, const Expr& other) {
+    if (e.op != Op::kCast || e.type.kind != TypeKind::kNumeric) return e;
+    const Expr& from = e.children[0];
+    const bool whole = other.op == Op::kCast && other.children[0].type.kind == TypeKind::kInteger;
+    const bool converts =
+        from.type.kind == TypeKind::kDecimal || (from.type.kind == TypeKind::kInteger && !whole);
+    return converts ? from : e;
+  }
+
+  /// A constant numeric as a number, where the operator makes a numeric of that again.
+  static Expr Plainer(const Expr& operation, const Expr& e, const Expr& other) {
+    if (!IsLiteral(e) || e.literal.null || e.type.kind != TypeKind::kNumeric || IsLiteral(other)) return e;
+    const bool packs = other.type.kind == TypeKind::kNumeric ||
+                       (operation.op == Op::kDivide && other.type.kind == TypeKind::kDecimal);
+    if (!packs) return e;
+    const Numeric own = e.literal.unpacked();
+    const bool whole = own.scale == 0 && FitsInteger(own.digits, sizeof(int64_t));
+    return MakeLiteral(whole ? Value::Integer(own.digits) : Value::Decimal(own.digits, own.scale), -1);
   }
 
   std::string PrintBeside(const Expr& e, bool beside_char, int above = 0) const {

@@ -34,10 +34,9 @@ bool IsBoolLiteral(const Expr& expr, bool value) {
 }
 
 bool EquatesTables(const Expr& expr) {
-  // Equal intervals differ in their parts: no join compares them.
+  // Equal packed values may have different bits: no join compares them.
   return expr.op == Op::kEqual && expr.children[0].op == Op::kColumn && expr.children[1].op == Op::kColumn &&
-         expr.children[0].type.kind != TypeKind::kInterval &&
-         expr.children[0].column.table != expr.children[1].column.table;
+         !expr.children[0].type.packed() && expr.children[0].column.table != expr.children[1].column.table;
 }
 
 size_t CountNodes(const Expr& expr) {

@@ -547,6 +547,10 @@ absl::StatusOr<Value> FormatNumber(const Expr& call, const Value& number, std::s
   if (text.empty()) return Value::String("");
   NAM_ASSIGN_OR_RETURN(Pattern pattern, PatternReader(text, call.position).Read());
   if (number.type.real()) return FormatReal(call, std::move(pattern), number.real());
+  if (number.type.kind == TypeKind::kNumeric) {
+    const Numeric own = number.unpacked();
+    return FormatExact(call, std::move(pattern), own.digits, own.scale);
+  }
   return FormatExact(call, std::move(pattern), number.number, number.type.scale);
 }
 

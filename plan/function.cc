@@ -61,37 +61,48 @@ constexpr Signature kSignatures[] = {
     {F::kAbs, "abs", "f", 'f'},
     {F::kAbs, "abs", "i", 'i'},
     {F::kAbs, "abs", "n", '='},
+    {F::kAbs, "abs", "N", 'N'},
     {F::kSign, "sign", "f", 'f'},
     {F::kSign, "sign", "n", 'n'},
+    {F::kSign, "sign", "N", 'n'},
     {F::kFloor, "floor", "f", 'f'},
     {F::kFloor, "floor", "n", 'n'},
+    {F::kFloor, "floor", "N", 'n'},
     {F::kCeiling, "ceiling", "f", 'f'},
     {F::kCeiling, "ceiling", "n", 'n'},
+    {F::kCeiling, "ceiling", "N", 'n'},
     {F::kCeiling, "ceil", "f", 'f'},
     {F::kCeiling, "ceil", "n", 'n'},
+    {F::kCeiling, "ceil", "N", 'n'},
     {F::kTruncate, "trunc", "f", 'f'},
     {F::kTruncate, "trunc", "n", 'n'},
     {F::kTruncate, "trunc", "ni", 'n'},
+    {F::kTruncate, "trunc", "N", 'n'},
+    {F::kTruncate, "trunc", "Ni", 'N'},
     {F::kRound, "round", "f", 'f'},
     {F::kRound, "round", "n", 'n'},
     {F::kRound, "round", "ni", 'n'},
+    {F::kRound, "round", "N", 'n'},
+    {F::kRound, "round", "Ni", 'N'},
     {F::kDivide, "div", "nn", 'n'},
+    {F::kDivide, "div", "NN", 'n'},
     {F::kRemainder, "mod", "nn", 'n'},
+    {F::kRemainder, "mod", "NN", 'N'},
     {F::kPower, "power", "ff", 'f'},
-    {F::kPower, "power", "nn", 'n'},
+    {F::kPower, "power", "NN", 'N'},
     {F::kPower, "pow", "ff", 'f'},
-    {F::kPower, "pow", "nn", 'n'},
+    {F::kPower, "pow", "NN", 'N'},
     {F::kSquareRoot, "sqrt", "f", 'f'},
-    {F::kSquareRoot, "sqrt", "n", 'n'},
+    {F::kSquareRoot, "sqrt", "N", 'N'},
     {F::kExp, "exp", "f", 'f'},
-    {F::kExp, "exp", "n", 'n'},
+    {F::kExp, "exp", "N", 'N'},
     {F::kLn, "ln", "f", 'f'},
-    {F::kLn, "ln", "n", 'n'},
+    {F::kLn, "ln", "N", 'N'},
     {F::kLog10, "log", "f", 'f'},
-    {F::kLog10, "log", "n", 'n'},
+    {F::kLog10, "log", "N", 'N'},
     {F::kLog10, "log10", "f", 'f'},
-    {F::kLog10, "log10", "n", 'n'},
-    {F::kLog, "log", "nn", 'n'},
+    {F::kLog10, "log10", "N", 'N'},
+    {F::kLog, "log", "NN", 'N'},
     {F::kCubeRoot, "cbrt", "f", 'f'},
     {F::kDegrees, "degrees", "f", 'f'},
     {F::kRadians, "radians", "f", 'f'},
@@ -136,6 +147,7 @@ constexpr Signature kSignatures[] = {
     {F::kToChar, "to_char", "it", 't'},
     {F::kToChar, "to_char", "ft", 't'},
     {F::kToChar, "to_char", "It", 't'},
+    {F::kToChar, "to_char", "Nt", 't'},
     {F::kConcat, "byteacat", "BB", 'B'},
     {F::kLength, "length", "B", 'i'},
     {F::kOctetLength, "octet_length", "B", 'i'},
@@ -218,6 +230,18 @@ constexpr Signature kSignatures[] = {
     {F::kOverlaps, "overlaps", "TTTT", 'b', false},
     {F::kOverlaps, "overlaps", "ZZZZ", 'b', false},
     {F::kOverlaps, "overlaps", "CCCC", 'b', false},
+    {F::kNumericKey, "numeric_key", "N", 'n'},
+    {F::kNumericOrder, "numeric_order", "N", 'B'},
+    {F::kNumericOfOrder, "numeric_of_order", "B", 'N'},
+    {F::kNumericScale, "numeric_scale", "N", 'i'},
+    {F::kNumericLimb, "numeric_limb", "Ni", 'n'},
+    {F::kNumericSquareLimb, "numeric_square_limb", "Ni", 'n'},
+    {F::kNumericOfLimbs, "numeric_of_limbs", "nnni", 'N'},
+    {F::kNumericAverage, "numeric_average", "nnnii", 'N'},
+    {F::kNumericVarPop, "numeric_var_pop", "nnnnnnnnnii", 'N'},
+    {F::kNumericVarSamp, "numeric_var_samp", "nnnnnnnnnii", 'N'},
+    {F::kNumericStddevPop, "numeric_stddev_pop", "nnnnnnnnnii", 'N'},
+    {F::kNumericStddevSamp, "numeric_stddev_samp", "nnnnnnnnnii", 'N'},
 };
 
 constexpr size_t kFunctions = static_cast<size_t>(kLastFunction) + 1;
@@ -259,16 +283,10 @@ uint8_t ResultScale(Function function, std::span<const Expr> operands) {
       if (!IsIntegerLiteral(operands[1])) return first.scale;
       return static_cast<uint8_t>(
           std::clamp<__int128>(operands[1].literal.number, 0, __int128{kMaxDecimalDigits}));
-    case F::kSign:
-    case F::kFloor:
-    case F::kCeiling:
-    case F::kDivide:
-    case F::kIntervalSpan:
-      return 0;
     case F::kRemainder:
       return std::max(first.scale, operands[1].type.scale);
     default:
-      return kComputedScale;
+      return 0;
   }
 }
 
@@ -306,6 +324,8 @@ char LetterOf(const Type& type) {
       return 'i';
     case TypeKind::kDecimal:
       return 'n';
+    case TypeKind::kNumeric:
+      return 'N';
     case TypeKind::kDouble:
       return 'f';
     case TypeKind::kDate:
@@ -344,6 +364,8 @@ bool MakesNulls(Function function) {
     case F::kMatchedPart:
     case F::kSimilarPart:
     case F::kNthMatch:
+    case F::kNumericVarSamp:  // of one value
+    case F::kNumericStddevSamp:
       return true;
     default:
       return false;
@@ -377,6 +399,8 @@ Type TypeOfLetter(char letter) {
       return Type::Integer();
     case 'n':
       return Type::Decimal(0);
+    case 'N':
+      return Type::Numeric();
     case 'f':
       return Type::Double();
     case 'D':
@@ -404,6 +428,8 @@ std::optional<Type> ResultType(Function function, std::span<const Expr> operands
   const Signature* signature = SignatureOf(function, types);
   if (signature == nullptr) return std::nullopt;
   if (function == F::kExtract) return ExtractType(operands);
+  const bool to_decimals = (function == F::kRound || function == F::kTruncate) && operands.size() > 1;
+  if (to_decimals && IsIntegerLiteral(operands[1])) return Type::Decimal(ResultScale(function, operands));
   switch (signature->result) {
     case '=':
       for (const Type& type : types) {
@@ -448,6 +474,8 @@ Bounds ResultBounds(const Expr& call) {
     case F::kShiftLeft:
     case F::kShiftRight:
       return {INT64_MIN, INT64_MAX, true};
+    case F::kNumericScale:
+      return {0, kMaxNumericScale, true};
     case F::kSign:
       return call.type.numeric() ? Bounds{-1, 1, true} : Bounds{};
     default:
@@ -467,6 +495,7 @@ absl::StatusOr<Value> Apply(const Expr& call, std::span<const Value> arguments) 
   if (function <= F::kAtan2) return ApplyToNumbers(call, arguments);
   if (function >= F::kMatchedPart && function <= F::kMatchPlace) return ApplyToMatches(call, arguments);
   if (function == F::kOverlay || function == F::kFormatText) return ApplyToText(call, arguments);
+  if (function >= F::kNumericKey) return ApplyToNumerics(call, arguments);
   if (function >= F::kGreatestDivisor && function <= F::kShiftRight) return ApplyToBits(call, arguments);
   return ApplyToTimes(call, arguments);
 }

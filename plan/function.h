@@ -144,12 +144,25 @@ enum class Function : uint8_t {
   kToDate,              // [text, pattern]
   kTimestampByPattern,  // likewise, and the zone
   kOverlaps,            // [from, to, from, to] of timestamps, moments or times: whether the spans intersect
+  // Numerics (types/numeric.h): the parts of their groups, orders and aggregates
+  kNumericKey,         // [numeric]: a number in the order of the values, equal for equal ones
+  kNumericOrder,       // [numeric]: bytes in the order of the values, which restore it
+  kNumericOfOrder,     // [bytea]
+  kNumericScale,       // [numeric]: the decimals that it shows
+  kNumericLimb,        // [numeric, which of 3]: sums of limbs are a sum's
+  kNumericSquareLimb,  // [numeric, which of 6]: likewise of its square
+  kNumericOfLimbs,     // [3 sums of limbs, scale]
+  kNumericAverage,     // [3 sums of limbs, scale, count]
+  kNumericVarPop,      // [3 sums of limbs, 6 of squares' limbs, scale, count], as the next three
+  kNumericVarSamp,
+  kNumericStddevPop,
+  kNumericStddevSamp,
 };
-inline constexpr Function kLastFunction = Function::kOverlaps;
+inline constexpr Function kLastFunction = Function::kNumericStddevSamp;
 
-/// One way to call a function. Letters are types of arguments: t text, b boolean, i integer, n decimal, f
-/// double precision, D date, T timestamp, Z timestamp with time zone, C time, I interval, U uuid, B bytea, a
-/// any; a last `*` repeats the one before.
+/// One way to call a function. Letters are types of arguments: t text, b boolean, i integer, n decimal, N
+/// numeric, f double precision, D date, T timestamp, Z timestamp with time zone, C time, I interval, U uuid,
+/// B bytea, a any; a last `*` repeats the one before.
 struct Signature {
   Function function;
   const char* name;
@@ -192,8 +205,6 @@ absl::StatusOr<Value> Apply(const Expr& call, std::span<const Value> arguments);
 /// Returns 22008: the timestamp is out of range.
 absl::Status TimestampOutOfRange(int position);
 
-/// The decimals of results without an end: roots, logarithms, powers.
-inline constexpr uint8_t kComputedScale = 16;
 /// The longest text that a function makes; longer is 54000.
 inline constexpr size_t kLongestResultBytes = size_t{16} << 20;
 

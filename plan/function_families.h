@@ -37,6 +37,9 @@ absl::StatusOr<std::string> FormatText(const Expr& call, std::span<const Value> 
 absl::StatusOr<int64_t> TimeOfText(const Expr& call, std::string_view text, std::string_view pattern);
 
 absl::StatusOr<Value> ApplyToBytes(const Expr& call, std::span<const Value> arguments);
+/// abs, round, ln and other functions of numbers, over numerics.
+absl::StatusOr<Value> ApplyToOwnScales(const Expr& call, std::span<const Value> arguments);
+absl::StatusOr<Value> ApplyToNumerics(const Expr& call, std::span<const Value> arguments);
 absl::StatusOr<Value> ApplyToIntervals(const Expr& call, std::span<const Value> arguments);
 
 /// date_trunc for a timestamp with time zone.

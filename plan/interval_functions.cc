@@ -6,7 +6,7 @@
 #include "types/interval.h"
 #include "types/sql_error.h"
 
-/// The parts of intervals' groups, orders and aggregates: optimizer/interval_keys.h.
+/// The parts of intervals' groups, orders and aggregates: optimizer/packed_keys.h.
 namespace nam::plan {
 namespace {
 

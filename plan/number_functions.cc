@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "plan/function_families.h"
-#include "plan/quad.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
 
@@ -129,6 +128,9 @@ absl::StatusOr<Value> ToDecimals(const Expr& e, const Value& a, __int128 decimal
   decimals = std::clamp<__int128>(decimals, -kMaxDecimalDigits, kMaxDecimalDigits);
   __int128 n = a.number;
   const __int128 dropped = a.type.scale - decimals;
+  // The result may fit where the same digits at the operand's scale do not.
+  if (round && dropped > 0 && decimals == e.type.scale)
+    return Exact(e, Rescale(n, a.type.scale, e.type.scale));
   if (dropped > kMaxDecimalDigits) {
     n = 0;  // all digits and one more
   } else if (dropped > 0) {
@@ -162,25 +164,7 @@ absl::StatusOr<Value> Remainder(const Expr& e, const Value& a, const Value& b) {
   return NumberOutOfRange(e.position);
 }
 
-absl::StatusOr<Value> Computed(const Expr& e, Quad x) {
-  return Exact(e, DecimalOf(x, e.type.scale));
-}
-
-absl::StatusOr<Value> ExactPower(const Expr& e, const Value& a, const Value& b) {
-  const __int128 one = PowerOfTen(b.type.scale);
-  const bool whole = b.number % one == 0;
-  if (a.number == 0 && b.number < 0) return ZeroToNegative(e.position);
-  if (a.number < 0 && !whole) return ComplexPower(e.position);
-  if (a.number == 0) return Computed(e, b.number == 0 ? 1 : 0);
-  const Quad x = QuadOf(a.number, a.type.scale), y = QuadOf(b.number, b.type.scale);
-  const Quad logarithm = NaturalLogarithm(x < 0 ? -x : x) * y;
-  if (logarithm > 100) return NumberOutOfRange(e.position);
-  if (logarithm < -100) return Computed(e, 0);
-  return Computed(e, whole ? WholePower(x, b.number / one) : Exponential(logarithm));
-}
-
 absl::StatusOr<Value> OfDecimals(const Expr& e, std::span<const Value> a) {
-  const Quad x = QuadOf(a[0].number, a[0].type.scale);
   switch (FunctionOf(e)) {
     case F::kAbs:
       return Exact(e, a[0].number < 0 ? -a[0].number : a[0].number);
@@ -196,26 +180,11 @@ absl::StatusOr<Value> OfDecimals(const Expr& e, std::span<const Value> a) {
       return Quotient(e, a[0], a[1]);
     case F::kRemainder:
       return Remainder(e, a[0], a[1]);
-    case F::kPower:
-      return ExactPower(e, a[0], a[1]);
-    case F::kSquareRoot:
-      if (a[0].number < 0) return NegativeRoot(e.position);
-      return Computed(e, SquareRoot(x));
-    case F::kExp:
-      if (x > 100) return NumberOutOfRange(e.position);
-      return Computed(e, x < -100 ? 0 : Exponential(x));
     default:
       break;
   }
-  for (const Value& value : a) {
-    if (value.number <= 0) return BadLogarithm(value.number == 0, e.position);
-  }
-  if (FunctionOf(e) == F::kLn) return Computed(e, NaturalLogarithm(x));
-  if (FunctionOf(e) == F::kLog10) return Computed(e, NaturalLogarithm(x) / kLn10);
-  NAM_CHECK(FunctionOf(e) == F::kLog, "a function of decimals");
-  const Quad base = NaturalLogarithm(x);
-  if (base == 0) return DivisionByZero(e.position);
-  return Computed(e, NaturalLogarithm(QuadOf(a[1].number, a[1].type.scale)) / base);
+  NAM_CHECK(false, "a function of decimals");
+  return Value::Null(e.type);
 }
 
 /// The greatest or the least argument that is not NULL.
@@ -239,6 +208,7 @@ absl::StatusOr<Value> ApplyToNumbers(const Expr& call, std::span<const Value> ar
   if (function == F::kGreatest || function == F::kLeast)
     return Extreme(call, arguments, function == F::kGreatest);
   if (arguments[0].type.real()) return OfReals(call, arguments);
+  if (arguments[0].type.kind == TypeKind::kNumeric) return ApplyToOwnScales(call, arguments);
   return OfDecimals(call, arguments);
 }
 

@@ -91,19 +91,11 @@ Bounds OfInteger(int bytes) {
   return {-limit, limit - 1, true};
 }
 
-/// A divisor is at least 1 in its own decimals, or an error.
-Bounds QuotientBounds(const Expr& e, const Slot& a, const Slot& b) {
-  const std::optional<__int128> most = Magnitude(a.bounds);
-  if (e.type.kind == TypeKind::kInteger) {
-    if (a.bounds.known && b.bounds.known && b.bounds.low >= 0)
-      return {std::min<__int128>(a.bounds.low, 0), std::max<__int128>(a.bounds.high, 0), true};
-    return Symmetric(most);
-  }
-  const int shift = e.type.scale - a.type.scale + b.type.scale;
-  __int128 shifted;
-  if (!most || shift > kMaxDecimalDigits || __builtin_mul_overflow(*most, PowerOfTen(shift), &shifted))
-    return {};
-  return Symmetric(shifted);
+/// Of integers. A divisor is at least 1, or an error.
+Bounds QuotientBounds(const Bounds& a, const Bounds& b) {
+  if (a.known && b.known && b.low >= 0)
+    return {std::min<__int128>(a.low, 0), std::max<__int128>(a.high, 0), true};
+  return Symmetric(Magnitude(a));
 }
 
 /// Smaller than the divisor, no larger than the dividend, and of its sign.
@@ -207,16 +199,19 @@ absl::StatusOr<Slot> OfArithmetic(const Expr& e, const Slot& a, const Slot& b) {
       return BadExpression("arithmetic of double precision over something else");
     return Slot{e.type, a.nullable || b.nullable, {}};
   }
+  if (e.type.kind == TypeKind::kNumeric) {
+    if (a.type != e.type || b.type != e.type)
+      return BadExpression("arithmetic of numeric over something else");
+    return Slot{e.type, a.nullable || b.nullable, {}};
+  }
   if (!a.type.numeric() || !b.type.numeric())
     return BadExpression("arithmetic over something else than numbers");
   const int sa = a.type.scale, sb = b.type.scale, larger = std::max(sa, sb);
   const bool integers = a.type.kind == TypeKind::kInteger && b.type.kind == TypeKind::kInteger;
   if (integers != (e.type.kind == TypeKind::kInteger)) return BadExpression("arithmetic of another type");
-  if (e.op == Op::kModulo && !integers) return BadExpression("% of something else than integers");
-  const int scale = e.op == Op::kMultiply              ? sa + sb
-                    : e.op == Op::kDivide && !integers ? std::max(larger, 6)
-                                                       : larger;
-  // First of all: the bounds of a quotient rely on its scale.
+  if ((e.op == Op::kDivide || e.op == Op::kModulo) && !integers)
+    return BadExpression("/ or % of decimals, which are functions or of numerics");
+  const int scale = e.op == Op::kMultiply ? sa + sb : larger;
   if (!e.type.numeric() || e.type.scale != scale) return BadExpression("arithmetic of another scale");
   Bounds bounds;
   switch (e.op) {
@@ -230,7 +225,7 @@ absl::StatusOr<Slot> OfArithmetic(const Expr& e, const Slot& a, const Slot& b) {
       bounds = Product(a.bounds, b.bounds);
       break;
     case Op::kDivide:
-      bounds = QuotientBounds(e, a, b);
+      bounds = QuotientBounds(a.bounds, b.bounds);
       break;
     default:
       bounds = RemainderBounds(a.bounds, b.bounds);
@@ -355,7 +350,8 @@ absl::StatusOr<Slot> OfNode(const Expr& e, std::span<const Slot> args, const Sch
     case Op::kModulo:
       return OfArithmetic(e, args[0], args[1]);
     case Op::kNegate:
-      if (args[0].type.real() && args[0].type == e.type) return Slot{e.type, args[0].nullable, {}};
+      if ((args[0].type.real() || args[0].type == Type::Numeric()) && args[0].type == e.type)
+        return Slot{e.type, args[0].nullable, {}};
       if (!args[0].type.numeric() || args[0].type != e.type)
         return BadExpression("the negative of no number");
       return Slot{e.type, args[0].nullable, Difference({0, 0, true}, args[0].bounds)};
@@ -400,6 +396,8 @@ bool IsValueOf(const Value& value, const Type& type) {
       return within(kTimestamps);
     case TypeKind::kTime:
       return within(kTimes);
+    case TypeKind::kNumeric:
+      return IsNumericWord(value.number);
     case TypeKind::kString:
     case TypeKind::kInterval:
     case TypeKind::kUuid:

@@ -481,7 +481,7 @@ absl::StatusOr<Value> ApplyToTimes(const Expr& call, std::span<const Value> a) {
       break;
   }
   if (FunctionOf(call) != F::kToChar) return ApplyToZones(call, a);
-  const bool number = a[0].type.numeric() || a[0].type.real();
+  const bool number = a[0].type.exact() || a[0].type.real();
   absl::StatusOr<Value> text = number                                  ? FormatNumber(call, a[0], a[1].text)
                                : a[0].type.kind == TypeKind::kInterval ? FormatInterval(call, a[0], a[1].text)
                                : a[0].type.kind == TypeKind::kTimestampTz ? ApplyToZones(call, a)

@@ -228,6 +228,7 @@ class TableAlterer {
     switch (ColumnTypeOf(column.type()).kind) {
       case TypeKind::kInteger:
       case TypeKind::kDecimal:
+      case TypeKind::kNumeric:
       case TypeKind::kDouble:
         column.set_default_expression("0");
         return absl::OkStatus();

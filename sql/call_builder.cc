@@ -36,12 +36,12 @@ std::optional<int> CostOf(const Expr& operand, char letter) {
   // An untyped operand is a string where one is taken.
   if (ExpressionBuilder::IsUntyped(operand)) return letter == 't' ? 0 : 1;
   const char own = LetterOf(operand);
-  if (own == letter) return 0;
+  if (own == letter || (own == 'n' && letter == 'N')) return 0;
   const Type& type = operand.type;
-  const bool converts = (letter == 'f' && (type.numeric() || type.real())) || (letter == 'n' && own == 'i') ||
-                        ((letter == 'T' || letter == 'Z') && type.kind == TypeKind::kDate) ||
-                        (letter == 'Z' && type.kind == TypeKind::kTimestamp) ||
-                        (letter == 'I' && type.kind == TypeKind::kTime);
+  const bool converts =
+      (letter == 'f' && (type.exact() || type.real())) || (letter == 'n' && own == 'i') ||
+      (letter == 'N' && own == 'i') || ((letter == 'T' || letter == 'Z') && type.kind == TypeKind::kDate) ||
+      (letter == 'Z' && type.kind == TypeKind::kTimestamp) || (letter == 'I' && type.kind == TypeKind::kTime);
   return converts ? std::optional(1) : std::nullopt;
 }
 
@@ -66,7 +66,7 @@ std::optional<int> CostOf(const Signature& signature, std::span<const Expr> oper
 
 /// Numbers are one category, dates and timestamps another, each with a preferred type.
 char CategoryOf(char letter) {
-  if (letter == 'i' || letter == 'n' || letter == 'f') return 'n';
+  if (letter == 'i' || letter == 'n' || letter == 'N' || letter == 'f') return 'n';
   return letter == 'D' || letter == 'Z' ? 'T' : letter;
 }
 
@@ -177,6 +177,12 @@ absl::StatusOr<Expr> ExpressionBuilder::Call(std::string_view name, std::vector<
                      absl::StrCat("function ", ShownCall(name, operands), " is not unique"), position,
                      "give the arguments a type: TIMESTAMP '…', INTERVAL '…'");
   }
+  // Rounded to a number of decimals that only a row knows.
+  const bool rounds = best->function == Function::kRound || best->function == Function::kTruncate;
+  if (rounds && operands.size() == 2 && operands[0].type.numeric() && !IsLiteral(operands[1])) {
+    NAM_ASSIGN_OR_RETURN(operands[0], Cast(std::move(operands[0]), Type::Numeric(), position));
+    return FunctionNode(best->function, std::move(operands), position);
+  }
   const bool sees_blanks = SeesBlanks(best->function);
   const bool of_real = best->function == Function::kAbs && operands[0].type.kind == TypeKind::kReal;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -241,7 +247,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Concatenate(Expr a, Expr b, int position
 
 absl::StatusOr<Expr> ExpressionBuilder::TimeArithmetic(Op op, Expr a, Expr b, int position) const {
   const auto is = [](const Expr& e, TypeKind kind) { return e.type.kind == kind; };
-  const auto number = [](const Expr& e) { return e.type.numeric() || e.type.real(); };
+  const auto number = [](const Expr& e) { return e.type.exact() || e.type.real(); };
   const auto call = [&](Function function) {
     std::vector<Expr> operands;
     operands.push_back(std::move(a));

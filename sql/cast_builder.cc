@@ -171,6 +171,10 @@ absl::StatusOr<Expr> ExpressionBuilder::Converted(Expr a, const Type& type, int 
   if (a.type.kind == TypeKind::kString && type.kind == TypeKind::kString && !IsChar(a.type) &&
       (IsChar(type) || sized(a.type) == sized(type)))
     return a;
+  // A whole number that has become a decimal on the way is packed as it was.
+  const bool packs = type.kind == TypeKind::kNumeric && a.op == Op::kCast && a.type == Type::Decimal(0) &&
+                     a.index < 0 && a.children[0].type.kind == TypeKind::kInteger;
+  if (packs) a = Expr(std::move(a.children[0]));
   Expr cast = MakeNode(Op::kCast, type, position, {std::move(a)});
   cast.index = width;
   return Fold(std::move(cast));

@@ -50,10 +50,7 @@ absl::StatusOr<std::vector<int64_t>> Modifiers(const Node& type_name) {
 }
 
 absl::StatusOr<proto::Type> DecimalType(const std::vector<int64_t>& modifiers, int position) {
-  if (modifiers.empty()) {
-    return Refusal("decimal without a precision is not supported for a column", position,
-                   "write decimal(p, s): rows have a fixed size");
-  }
+  if (modifiers.empty()) return ToProto(Type::Numeric());  // each value keeps its own scale
   const int64_t scale = modifiers.size() > 1 ? modifiers[1] : 0;
   if (modifiers.size() > 2 || modifiers[0] < 1 || modifiers[0] > kMaxDecimalDigits || scale < 0 ||
       scale > modifiers[0]) {

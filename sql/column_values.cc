@@ -76,7 +76,7 @@ absl::StatusOr<Expr> AsColumn(const ExpressionBuilder& builder, Expr value, cons
   const Type type = TypeOfColumn(to);
   if (value.position >= 0) position = value.position;
   NAM_RETURN_IF_ERROR(builder.ResolveType(value, type));
-  const auto number = [](const Type& t) { return t.numeric() || t.real(); };
+  const auto number = [](const Type& t) { return t.exact() || t.real(); };
   const bool converts = value.type.kind == type.kind || (number(value.type) && number(type)) ||
                         ConvertsTimes(value.type.kind, type.kind) || type.kind == TypeKind::kString;
   if (!converts) {

@@ -47,7 +47,7 @@ SqlType DeclaredType(const proto::Type& column) {
 }
 
 std::string ShownType(const Expr& expr) {
-  if (expr.type.kind == TypeKind::kDecimal) return "decimal";
+  if (expr.type.kind == TypeKind::kDecimal || expr.type.kind == TypeKind::kNumeric) return "decimal";
   return expr.type.kind == TypeKind::kInteger ? SqlTypeName(DeclaredType(expr)) : TypeName(expr.type);
 }
 
@@ -106,7 +106,7 @@ SqlType DeclaredAggregate(AggregateFunction function, const Expr& argument) {
       return SqlType::BigInt();
     case AggregateFunction::kSum:
       if (argument.type.kind != TypeKind::kInteger)
-        return argument.type.numeric() ? SqlType::Numeric() : SqlType();
+        return argument.type.exact() ? SqlType::Numeric() : SqlType();
       return DeclaredType(argument) == SqlType::SmallInt() || DeclaredType(argument) == SqlType::Integer()
                  ? SqlType::BigInt()
                  : SqlType::Numeric();
@@ -114,8 +114,8 @@ SqlType DeclaredAggregate(AggregateFunction function, const Expr& argument) {
     case AggregateFunction::kMax:
       // Of varchar and text there is one function.
       if (argument.type.kind == TypeKind::kString && !plan::IsChar(argument.type)) return SqlType::Text();
-      return argument.type.numeric() ? SqlType{DeclaredType(argument).oid}
-                                     : SqlType{SqlTypeOf(argument.type).oid};
+      return argument.type.exact() ? SqlType{DeclaredType(argument).oid}
+                                   : SqlType{SqlTypeOf(argument.type).oid};
     case AggregateFunction::kBitAnd:
     case AggregateFunction::kBitOr:
     case AggregateFunction::kBitXor:

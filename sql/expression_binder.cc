@@ -440,7 +440,7 @@ absl::StatusOr<Expr> ExpressionBinder::NullIf(const Node& node, const Context& c
   NAM_RETURN_IF_ERROR(builder_.ResolveType(a, b.type));
   NAM_RETURN_IF_ERROR(builder_.ResolveType(a, Type::String()));
   // The result has the type to which the operator = converts the first operand.
-  const bool exact = a.type.numeric();
+  const bool exact = a.type.exact();
   if (exact && b.type.real()) {
     NAM_ASSIGN_OR_RETURN(a, builder_.Cast(std::move(a), Type::Double(), position));
   } else if (exact && DeclaredType(b).numeric()) {

@@ -38,7 +38,11 @@ bool IsMidnight(const Expr& e) {
 }
 
 bool IsNumber(const Type& type) {
-  return type.numeric() || type.real();
+  return type.exact() || type.real();
+}
+
+bool IsOwnScale(const Type& type) {
+  return type.kind == TypeKind::kNumeric;
 }
 
 bool Comparable(const Type& a, const Type& b) {
@@ -55,8 +59,8 @@ bool Strict(const Expr& e) {
 
 absl::Status NoOperator(Op op, const Expr& a, const Expr& b, int position) {
   const bool comparison = op >= Op::kEqual && op <= Op::kGreaterEqual;
-  const bool number_and_string = (a.type.numeric() && b.type.kind == TypeKind::kString) ||
-                                 (b.type.numeric() && a.type.kind == TypeKind::kString);
+  const bool number_and_string = (a.type.exact() && b.type.kind == TypeKind::kString) ||
+                                 (b.type.exact() && a.type.kind == TypeKind::kString);
   return UserError(sqlstate::kNoSuchOperator,
                    absl::StrCat("operator does not exist: ", KindName(a), " ", Symbol(op), " ", KindName(b)),
                    position,
@@ -77,12 +81,6 @@ bool HasOperator(Op op, const Type& type) {
     default:
       return RankOfTime(type) == 0 || op == Op::kAdd || op == Op::kSubtract;
   }
-}
-
-absl::Status TooManyDecimals(int scale, int position) {
-  return UserError(sqlstate::kNumberOutOfRange,
-                   absl::StrCat("the result has ", scale, " decimals, more than ", kMaxDecimalDigits),
-                   position, "cast an operand to a decimal of fewer decimals");
 }
 
 }  // namespace
@@ -117,6 +115,16 @@ absl::Status ExpressionBuilder::Meet(Expr& expr, const Expr& other) const {
                          (expr.type.real() || other.type.real()) && expr.type.kind != other.type.kind;
   if (to_double) {
     NAM_ASSIGN_OR_RETURN(expr, Cast(std::move(expr), Type::Double(), position));
+    return absl::OkStatus();
+  }
+  // Beside a number of a known scale a constant has one, too, so that conditions on columns stay conditions
+  // on their codes.
+  if (IsOwnScale(expr.type) && other.type.numeric() && IsLiteral(expr)) {
+    AsKnownScale(expr);
+    return absl::OkStatus();
+  }
+  if (expr.type.numeric() && IsOwnScale(other.type) && !IsLiteral(other)) {
+    NAM_ASSIGN_OR_RETURN(expr, Cast(std::move(expr), other.type, position));
     return absl::OkStatus();
   }
   if (RankOfTime(expr.type) > 0 && other.type.kind == TypeKind::kTimestampTz && expr.type != other.type) {
@@ -157,6 +165,35 @@ absl::StatusOr<Expr> ExpressionBuilder::Compare(Op op, Expr a, Expr b, int posit
 
 namespace {
 
+constexpr int kMostDigits = 1000;
+
+/// The most digits of a number, if its value or what it is declared as tells them; otherwise 0.
+int DigitsOf(const Expr& e) {
+  if (IsLiteral(e)) {
+    int digits = 1;
+    while (digits < kMaxDecimalDigits && !plan::FitsDigits(e.literal.number, digits)) ++digits;
+    return digits;
+  }
+  if (e.op == Op::kMultiply && e.type.numeric()) {
+    const int a = DigitsOf(e.children[0]), b = DigitsOf(e.children[1]);
+    return a == 0 || b == 0 ? 0 : std::min(a + b, kMostDigits);
+  }
+  const SqlType declared = DeclaredType(e);
+  if (declared == SqlType::SmallInt()) return 5;
+  if (declared == SqlType::Integer()) return 10;
+  if (declared == SqlType::BigInt()) return 19;
+  return declared.numeric() && declared.modifier > 0 ? (declared.modifier - 4) >> 16 : 0;
+}
+
+/// Whether a product may have more digits than a decimal: then it is a numeric, whose scale yields.
+bool IsLongProduct(const Expr& a, const Expr& b) {
+  if (a.type.kind != TypeKind::kDecimal && b.type.kind != TypeKind::kDecimal) return false;
+  if (!a.type.numeric() || !b.type.numeric()) return false;
+  const int of_a = DigitsOf(a), of_b = DigitsOf(b);
+  return a.type.scale + b.type.scale > kMaxDecimalDigits ||
+         (of_a > 0 && of_b > 0 && of_a + of_b > kMaxDecimalDigits);
+}
+
 /// The type of `a op b`, numbers and dates only; kNull if there is no such operator.
 Type ArithmeticType(Op op, const Type& a, const Type& b) {
   if (a.kind == TypeKind::kDate) {
@@ -166,13 +203,14 @@ Type ArithmeticType(Op op, const Type& a, const Type& b) {
   }
   if (op != Op::kModulo && IsNumber(a) && IsNumber(b) && (a.real() || b.real()))
     return a.kind == TypeKind::kReal && b.kind == TypeKind::kReal ? Type::Real() : Type::Double();
-  if (!a.numeric() || !b.numeric()) return Type::Null();
+  if (!a.exact() || !b.exact()) return Type::Null();
+  if (IsOwnScale(a) || IsOwnScale(b)) return Type::Numeric();
   if (a.kind == TypeKind::kInteger && b.kind == TypeKind::kInteger) return Type::Integer();
   switch (op) {
     case Op::kMultiply:
       return Type::Decimal(a.scale + b.scale);
-    case Op::kDivide:
-      return Type::Decimal(std::max<uint8_t>({a.scale, b.scale, 6}));
+    case Op::kDivide:  // its scale depends on the values
+      return Type::Numeric();
     default:
       return Type::Decimal(std::max(a.scale, b.scale));
   }
@@ -212,8 +250,8 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
   NAM_RETURN_IF_ERROR(ResolveType(a, partner(b)));
   NAM_RETURN_IF_ERROR(ResolveType(b, partner(a)));
   if (op == Op::kAdd && b.type.kind == TypeKind::kDate) std::swap(a, b);  // integer + date
-  if (op == Op::kModulo && a.type.numeric() && b.type.numeric() &&
-      (a.type.kind == TypeKind::kDecimal || b.type.kind == TypeKind::kDecimal)) {
+  if (op == Op::kModulo && a.type.exact() && b.type.exact() &&
+      (a.type.kind != TypeKind::kInteger || b.type.kind != TypeKind::kInteger)) {
     std::vector<Expr> operands;
     operands.push_back(std::move(a));
     operands.push_back(std::move(b));
@@ -223,17 +261,17 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
   if (numeric && op == Op::kDivide && b.type.numeric()) NAM_RETURN_IF_ERROR(AsDecimal(a));
   if (numeric && op == Op::kDivide && a.type.numeric()) NAM_RETURN_IF_ERROR(AsDecimal(b));
   const bool days = a.type.kind == TypeKind::kDate && IsWholeNumeric(b);
-  const Type type = days ? Type::Null() : ArithmeticType(op, a.type, b.type);
+  const bool long_product = op == Op::kMultiply && IsLongProduct(a, b);
+  const Type type = days ? Type::Null() : long_product ? Type::Numeric() : ArithmeticType(op, a.type, b.type);
   const auto timed = [](const Expr& e) {
     return RankOfTime(e.type) > 1 || e.type.kind == TypeKind::kTime || e.type.kind == TypeKind::kInterval;
   };
   if (timed(a) || timed(b)) return TimeArithmetic(op, std::move(a), std::move(b), position);
   for (Expr* side : {&a, &b}) {
-    if (!type.real() || side->type == type) continue;
+    if ((!type.real() && !IsOwnScale(type)) || side->type == type) continue;
     NAM_ASSIGN_OR_RETURN(*side, Cast(std::move(*side), type, position));
   }
   if (type.kind == TypeKind::kNull) return NoOperator(op, a, b, position);
-  if (type.scale > kMaxDecimalDigits) return TooManyDecimals(type.scale, position);
   const bool whole = type.kind == TypeKind::kInteger && a.type.kind == TypeKind::kInteger;
   const SqlType declared = whole ? CommonDeclaredType({&a, &b}) : SqlType();
   std::vector<Expr> sides;
@@ -242,6 +280,15 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
   Expr result = MakeNode(op, type, position, std::move(sides));
   result.declared = declared;
   return Fold(std::move(result));
+}
+
+void ExpressionBuilder::AsKnownScale(Expr& number) {
+  if (!IsOwnScale(number.type) || !IsLiteral(number)) return;
+  const Numeric own = number.literal.null ? Numeric() : number.literal.unpacked();
+  Value value = Value::Decimal(own.digits, own.scale);
+  value.null = number.literal.null;
+  number = MakeLiteral(std::move(value), number.position);
+  number.declared = SqlType::Numeric();
 }
 
 absl::Status ExpressionBuilder::AsDecimal(Expr& number) const {
@@ -328,7 +375,8 @@ absl::StatusOr<Expr> ExpressionBuilder::In(Expr a, std::vector<Expr> items, int 
   for (Expr& item : items) {
     NAM_RETURN_IF_ERROR(ResolveType(item, type));
     NAM_RETURN_IF_ERROR(Meet(item, a));
-    if (!Comparable(type, item.type)) return NoOperator(Op::kEqual, a, item, item.position);
+    if (!Comparable(type, item.type) && !(type.exact() && item.type.exact()))
+      return NoOperator(Op::kEqual, a, item, item.position);
     const bool constant = IsLiteral(item) && !item.literal.null && (IsChar(item.type) || !IsChar(type));
     std::optional<__int128> held = item.literal.number;
     if (constant && type.numeric()) {
@@ -404,6 +452,8 @@ absl::Status ExpressionBuilder::Unify(const std::vector<Expr*>& values, const ch
     } else if (IsNumber(common) && IsNumber(value->type) && (common.real() || value->type.real())) {
       const bool wide = common.kind == TypeKind::kDouble || value->type.kind == TypeKind::kDouble;
       common = wide ? Type::Double() : Type::Real();
+    } else if (common.exact() && value->type.exact() && (IsOwnScale(common) || IsOwnScale(value->type))) {
+      common = Type::Numeric();
     } else if (!Comparable(common, value->type)) {
       return UserError(
           sqlstate::kTypeMismatch,

@@ -84,6 +84,8 @@ class ExpressionBuilder {
 
   absl::StatusOr<plan::Expr> Compare(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
   absl::StatusOr<plan::Expr> Arithmetic(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
+  /// Makes a constant numeric a decimal of its own scale; leaves others alone.
+  static void AsKnownScale(plan::Expr& number);
   /// Makes a whole number a decimal; leaves other numbers alone.
   absl::Status AsDecimal(plan::Expr& number) const;
   absl::StatusOr<plan::Expr> Negate(plan::Expr a, int position) const;

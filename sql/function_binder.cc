@@ -61,9 +61,6 @@ constexpr NamedAggregate kAggregates[] = {{"count", AggregateFunction::kCount},
                                           {"regr_r2", AggregateFunction::kRegrR2},
                                           {"string_agg", AggregateFunction::kStringAggregate}};
 
-/// Decimals of the deviation of exact numbers.
-constexpr uint8_t kDeviationScale = 16;
-
 }  // namespace
 
 const std::vector<std::string>& AggregateNames() {
@@ -149,7 +146,7 @@ absl::Status RefuseCallClauses(const Node& node, const std::string& name) {
 absl::StatusOr<Type> AggregateType(AggregateFunction function, const Expr& argument,
                                    const Expr& second_argument, const std::string& name, int position) {
   const Type &type = argument.type, &second = second_argument.type;
-  const auto number = [](const Type& of) { return of.numeric() || of.real(); };
+  const auto number = [](const Type& of) { return of.exact() || of.real(); };
   switch (function) {
     case AggregateFunction::kCountRows:
     case AggregateFunction::kCount:
@@ -162,17 +159,13 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Expr& argum
       if (type.kind != TypeKind::kBool && type.kind != TypeKind::kNull) return type;
       break;
     case AggregateFunction::kSum:
-      if (type.numeric() || type.real() || type.kind == TypeKind::kInterval) return type;
+      if (number(type) || type.kind == TypeKind::kInterval) return type;
       break;
     case AggregateFunction::kAverage:
       if (type.kind == TypeKind::kInterval) return type;
       if (type.real()) return Type::Double();
-      if (!type.numeric()) break;
-      if (type.scale + 6 > kMaxDecimalDigits) {
-        return UserError(sqlstate::kNumberOutOfRange, "the average has more than 38 decimals", position,
-                         "cast the argument to a decimal of fewer decimals");
-      }
-      return Type::Decimal(std::max(type.scale + 6, 6));
+      if (type.exact()) return Type::Numeric();
+      break;
     case AggregateFunction::kBoolAnd:
     case AggregateFunction::kBoolOr:
       if (type.kind == TypeKind::kBool) return type;
@@ -184,13 +177,10 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Expr& argum
       break;
     case AggregateFunction::kVarPop:
     case AggregateFunction::kVarSamp:
-      if (type.real()) return Type::Double();
-      if (type.numeric() && type.scale + 6 <= kMaxDecimalDigits) return Type::Decimal(type.scale + 6);
-      break;
     case AggregateFunction::kStddevPop:
     case AggregateFunction::kStddevSamp:
       if (type.real()) return Type::Double();
-      if (type.numeric()) return Type::Decimal(kDeviationScale);
+      if (type.exact()) return Type::Numeric();
       break;
     case AggregateFunction::kStringAggregate:
       if (type.kind == TypeKind::kString && second.kind == TypeKind::kString) return Type::String();
@@ -324,16 +314,12 @@ namespace {
 absl::StatusOr<CastTarget> DecimalOfName(const Node& type_name, const Expr& from) {
   const std::vector<Node> modifiers = type_name.List("typmods");
   if (modifiers.empty()) {
-    if (from.type.kind == TypeKind::kDecimal) return CastTarget{from.type};
+    if (from.type.kind == TypeKind::kDecimal || from.type.kind == TypeKind::kNumeric)
+      return CastTarget{from.type};
     if (from.type.kind == TypeKind::kInteger) return CastTarget{Type::Decimal(0)};
-    if (IsLiteral(from) && !from.literal.null)
-      return CastTarget{
-          Type::Decimal(ScaleOfText(from.type.real() ? from.literal.ToString() : from.literal.text))};
-    if (IsLiteral(from)) return CastTarget{Type::Decimal(0)};
-    if (from.type.real()) return CastTarget{Type::Decimal(plan::kComputedScale)};
-    if (from.type.kind != TypeKind::kString) return CastTarget{Type::Decimal(0)};  // no such cast
-    return Refusal("CAST of strings to decimal without a scale is not supported", type_name.position(),
-                   "write decimal(38, 2)");
+    if (IsLiteral(from) && from.literal.null) return CastTarget{Type::Decimal(0)};
+    // Each value has its own; other types have no such cast.
+    return CastTarget{Type::Numeric()};
   }
   int64_t numbers[2] = {0, 0};
   for (size_t i = 0; i < modifiers.size() && i < 2; ++i) {

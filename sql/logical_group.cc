@@ -252,9 +252,9 @@ absl::StatusOr<NodePtr> LogicalSelect::BuildAggregate(NodePtr root) {
   root = Attach(std::move(root), users);
   for (size_t i = 0; i < groups_.aggregates.size(); ++i) {
     plan::logical::AggregateCall& call = groups_.aggregates[i];
-    if (call.distinct && call.argument.type.kind == TypeKind::kInterval && groups_.sets.empty() &&
+    if (call.distinct && call.argument.type.packed() && groups_.sets.empty() &&
         call.function != plan::AggregateFunction::kCount)
-      root = BuildIntervalAggregate(call, std::move(root));
+      root = BuildPackedAggregate(call, std::move(root));
     if (call.function != plan::AggregateFunction::kStringAggregate) continue;
     NAM_ASSIGN_OR_RETURN(root, BuildStringAggregate(call, std::move(aggregate_orders_[i]), std::move(root)));
   }
@@ -327,8 +327,8 @@ NodePtr LogicalSelect::LeaveOutRepeats(plan::logical::AggregateCall& call, std::
   return MakeNode(std::move(repeats), {}, std::move(root));
 }
 
-/// Equal intervals may have different parts: adds up the least of these, as texts.
-NodePtr LogicalSelect::BuildIntervalAggregate(plan::logical::AggregateCall& call, NodePtr root) {
+/// Equal values may have different bits: adds up the least of these, as texts.
+NodePtr LogicalSelect::BuildPackedAggregate(plan::logical::AggregateCall& call, NodePtr root) {
   std::vector<OrderKey> order;
   FilterArguments(call, order);
   order.push_back({.expr = plan::MakeNode(Op::kCast, Type::String(), -1, {call.argument})});

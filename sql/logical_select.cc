@@ -451,7 +451,7 @@ absl::StatusOr<Expr> BindCount(LogicalSelect& expressions, const Node& node, Cla
   const char* name = ClauseName(clause);
   NAM_ASSIGN_OR_RETURN(Expr expr, expressions.BindUntyped(node, clause));
   NAM_RETURN_IF_ERROR(expressions.builder().ResolveType(expr, Type::Integer()));
-  if (expr.type.kind == TypeKind::kDecimal) {  // rounded, as on assignment
+  if (expr.type.exact() && expr.type.kind != TypeKind::kInteger) {  // rounded, as on assignment
     NAM_ASSIGN_OR_RETURN(
         expr, expressions.builder().Cast(std::move(expr), Type::Integer(), node.position(), sizeof(int64_t)));
   }

@@ -80,6 +80,7 @@ absl::StatusOr<Series> BindSeries(LogicalSelect& select, const Node& call, const
       return Refusal("a subquery in generate_series is not supported", position,
                      "compute it in a subquery in FROM, to the left");
     }
+    ExpressionBuilder::AsKnownScale(end);
     ends.push_back(std::move(end));
   }
   // An untyped end may become the wanted type.
@@ -94,6 +95,12 @@ absl::StatusOr<Series> BindSeries(LogicalSelect& select, const Node& call, const
   const auto span = [](const Type& type) { return type.kind == TypeKind::kInterval; };
   const bool untyped = std::all_of(ends.begin(), ends.end(), ExpressionBuilder::IsUntyped);
   if (untyped || ends.size() < 2 || ends.size() > 3) return NoSuchSeries(ends, position);
+  const auto own = std::find_if(ends.begin(), ends.end(),
+                                [](const Expr& end) { return end.type.kind == TypeKind::kNumeric; });
+  if (own != ends.end()) {
+    return Refusal("a series of numbers whose scale depends on the row is not supported", own->position,
+                   "round them to a number of decimals, as in round(x, 2)");
+  }
   if (all_fit(number, ends.size())) {
     NAM_RETURN_IF_ERROR(ResolveNumbers(select.builder(), ends, position));
   } else if (ends.size() == 3 && all_fit(IsTime, 2) && fits(ends[2], span)) {

@@ -315,12 +315,15 @@ absl::StatusOr<Value> LogicalSelect::FrameOffset(const Node& node, const WindowD
     const Type& key = definition.order[0].expr.type;
     if (!HasDistances(key)) {
       return Refusal(absl::StrCat("RANGE with an offset over ", TypeName(key), " is not supported"), position,
-                     "order by a number, a date or a timestamp, or use ROWS");
+                     key.kind == TypeKind::kNumeric
+                         ? "order by a number of a known scale, as round(x, 6), or use ROWS"
+                         : "order by a number, a date or a timestamp, or use ROWS");
     }
     type = key.numeric() ? key : key.real() ? Type::Double() : Type::Interval();
   }
   NAM_ASSIGN_OR_RETURN(Expr offset, BindUntyped(node, clause));
   NAM_RETURN_IF_ERROR(builder().ResolveType(offset, type));
+  ExpressionBuilder::AsKnownScale(offset);
   if (type.real() && (offset.type.numeric() || offset.type.real())) {
     NAM_ASSIGN_OR_RETURN(offset, builder().Cast(std::move(offset), type, position));
   }

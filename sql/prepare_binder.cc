@@ -35,7 +35,7 @@ class ArgumentScope final : public QueryScope {
 
 /// Whether PostgreSQL would convert on assignment.
 bool Converts(const Type& from, const Type& to) {
-  const auto number = [](const Type& type) { return type.numeric() || type.real(); };
+  const auto number = [](const Type& type) { return type.exact() || type.real(); };
   return from.kind == to.kind || (number(from) && number(to)) || ConvertsTimes(from.kind, to.kind) ||
          to.kind == TypeKind::kString;
 }
@@ -60,6 +60,7 @@ absl::StatusOr<Value> Argument(Expr argument, const Type& type, int width, size_
   builder.UseZone(zone);
   const int position = argument.position;
   NAM_RETURN_IF_ERROR(builder.ResolveType(argument, type));
+  if (type.kind != TypeKind::kNumeric) ExpressionBuilder::AsKnownScale(argument);
   if (!Converts(argument.type, type)) {
     return UserError(sqlstate::kTypeMismatch,
                      absl::StrCat("parameter $", number, " of type ", ShownType(argument),

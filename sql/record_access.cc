@@ -158,7 +158,7 @@ class Domains {
   bool ApplyIn(const Expr& e) {
     if (e.children[0].op != Op::kColumn || e.children.size() > kLongestList) return false;
     // A list's strings are compared by their bytes.
-    if (e.children[0].type.kind == TypeKind::kInterval) return false;
+    if (e.children[0].type.packed()) return false;
     Select(e.children[0]);
     std::set<std::string> points;
     for (size_t i = 1; i < e.children.size(); ++i) {
@@ -237,10 +237,10 @@ class Domains {
     return std::nullopt;
   }
 
-  /// Whether equal values have equal bytes. One span of time has many forms, and a varchar that meets a
-  /// char(n) has any number of blanks at its end.
+  /// Whether equal values have equal bytes. One span of time has many forms, one numeric many scales, and a
+  /// varchar that meets a char(n) has any number of blanks at its end.
   static bool BytesDecide(const Type& column, const Type& literal) {
-    if (column.kind == TypeKind::kInterval) return false;
+    if (column.packed() || literal.packed()) return false;
     return plan::IsChar(column) || !plan::IgnoresBlanks(column, literal);
   }
 

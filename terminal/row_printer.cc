@@ -130,7 +130,7 @@ class TablePrinter final : public RowPrinter {
       for (size_t i = 0; i < columns_.size(); ++i) {
         out += i == 0 ? " " : "| ";
         const size_t end = cells[i].find('\n');
-        AppendPadded(cells[i].substr(0, end), widths_[i], columns_[i].type.numeric(), out);
+        AppendPadded(cells[i].substr(0, end), widths_[i], columns_[i].type.exact(), out);
         out.push_back(end == std::string_view::npos ? ' ' : '+');
         more = more || end != std::string_view::npos;
         cells[i].remove_prefix(end == std::string_view::npos ? cells[i].size() : end + 1);
@@ -256,10 +256,10 @@ class JsonPrinter final : public RowPrinter {
         if (i > 0) out_ += ", ";
         out_ += keys_[i];
         const Type& type = rows.type(i, row);
-        if (!rows.null(i, row) && (type.numeric() || type.real())) {
+        if (!rows.null(i, row) && (type.exact() || type.real())) {
           number.clear();
           rows.AppendText(i, row, number);
-          out_ += JsonNumber(number, type.numeric());
+          out_ += JsonNumber(number, type.exact());
         } else {
           out_ += JsonValue(rows.Boxed(i, row));
         }
@@ -299,7 +299,7 @@ class MarkdownPrinter final : public RowPrinter {
     out_ = "|";
     for (const ResultSet::Column& column : columns) {
       absl::StrAppend(&out_, " ", MarkdownCell(Printable(column.name)), " |");
-      rule += column.type.numeric() ? " ---: |" : " --- |";
+      rule += column.type.exact() ? " ---: |" : " --- |";
     }
     absl::StrAppend(&out_, "\n", rule, "\n");
     return absl::OkStatus();

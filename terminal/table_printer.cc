@@ -53,8 +53,8 @@ std::string JsonString(std::string_view text) {
 std::string JsonValue(const Value& value) {
   if (value.null || value.type.kind == TypeKind::kNull) return "null";
   if (value.type.kind == TypeKind::kBool) return value.number != 0 ? "true" : "false";
-  const bool number = value.type.numeric() || value.type.real();
-  return number ? JsonNumber(value.ToString(), value.type.numeric()) : JsonString(value.ToString());
+  const bool number = value.type.exact() || value.type.real();
+  return number ? JsonNumber(value.ToString(), value.type.exact()) : JsonString(value.ToString());
 }
 
 namespace {

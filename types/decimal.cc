@@ -35,41 +35,6 @@ std::optional<Unsigned> ShiftLeft(Unsigned magnitude, int digits) {
   return product;
 }
 
-/// A quotient and remainder that grow digit by digit; remainder < divisor ≤ 10^38 always.
-struct LongDivision {
-  Unsigned quotient;
-  Unsigned remainder;
-  Unsigned divisor;
-
-  /// Computes remainder · 2 + add · `extra`, with carry into a digit.
-  void DoubleAndAdd(Unsigned* digit, Unsigned add) {
-    remainder *= 2;
-    *digit *= 2;
-    Carry(digit);
-    remainder += add;
-    Carry(digit);
-  }
-
-  /// Brings down one decimal zero. False if the quotient grows too long.
-  bool NextDigit() {
-    const Unsigned once = remainder;
-    Unsigned digit = 0;
-    DoubleAndAdd(&digit, 0);     // 2r
-    DoubleAndAdd(&digit, once);  // 5r
-    DoubleAndAdd(&digit, 0);     // 10r
-    if (quotient > (Largest() - digit) / 10) return false;
-    quotient = quotient * 10 + digit;
-    return true;
-  }
-
- private:
-  void Carry(Unsigned* digit) {
-    if (remainder < divisor) return;
-    remainder -= divisor;
-    ++*digit;
-  }
-};
-
 }  // namespace
 
 bool FitsDecimal(__int128 n) {
@@ -107,17 +72,6 @@ std::optional<__int128> MultiplyDecimals(__int128 a, __int128 b) {
   Unsigned product;
   if (__builtin_mul_overflow(Magnitude(a), Magnitude(b), &product)) return std::nullopt;
   return Signed((a < 0) != (b < 0), product);
-}
-
-std::optional<__int128> DivideDecimals(__int128 a, int scale_a, __int128 b, int scale_b, int scale) {
-  NAM_CHECK(b != 0 && scale >= scale_a);
-  const Unsigned divisor = Magnitude(b);
-  LongDivision division{Magnitude(a) / divisor, Magnitude(a) % divisor, divisor};
-  for (int digits = scale - scale_a + scale_b; digits > 0; --digits) {
-    if (!division.NextDigit()) return std::nullopt;
-  }
-  const bool round_up = division.remainder >= divisor - division.remainder;
-  return Signed((a < 0) != (b < 0), division.quotient + (round_up ? 1 : 0));
 }
 
 namespace {

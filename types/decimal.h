@@ -23,9 +23,6 @@ std::optional<__int128> AddDecimals(__int128 a, int scale_a, __int128 b, int sca
 /// a · b at the sum of the scales.
 std::optional<__int128> MultiplyDecimals(__int128 a, __int128 b);
 
-/// a / b at `scale` (at least scale_a), rounded half away from zero. b is not 0.
-std::optional<__int128> DivideDecimals(__int128 a, int scale_a, __int128 b, int scale_b, int scale);
-
 /// Parses `digits[.digits][e±digits]` with an optional sign and surrounding blanks: an integer if written as
 /// one, else a decimal of the text's own scale. OUT_OF_RANGE beyond 38 digits, INVALID_ARGUMENT if it is not
 /// a number.

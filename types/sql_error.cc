@@ -143,6 +143,11 @@ absl::Status SumOutOfRange() {
                    "cast the argument to a decimal of fewer decimals");
 }
 
+absl::Status NumericOutOfRange(int position) {
+  return UserError(sqlstate::kNumberOutOfRange, "the result has more than 36 digits before its point",
+                   position, "cast an operand to double precision");
+}
+
 absl::Status DateOutOfRange(int position) {
   return UserError(sqlstate::kDateOutOfRange, "date out of range", position,
                    "dates go from 0001-01-01 to 9999-12-31");

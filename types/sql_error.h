@@ -124,6 +124,8 @@ absl::Status Refusal(std::string message, int position, std::string hint = {});
 /// Results outside their type's range; the same from every evaluator.
 absl::Status NumberOutOfRange(int position);  // more than 38 digits
 absl::Status SumOutOfRange();                 // more than 38 digits
+/// A number with a scale of its own: more than 36 digits before its point.
+absl::Status NumericOutOfRange(int position);
 absl::Status DateOutOfRange(int position);
 /// The hint is NULLIF.
 absl::Status DivisionByZero(int position);

@@ -48,6 +48,8 @@ SqlType SqlTypeOf(const Type& type) {
                                    : SqlType::Integer();
     case TypeKind::kDecimal:
       return type.precision == 0 ? SqlType::Numeric() : SqlType::Numeric(type.precision, type.scale);
+    case TypeKind::kNumeric:
+      return SqlType::Numeric();
     case TypeKind::kDate:
       return SqlType::Date();
     case TypeKind::kString:

@@ -35,6 +35,8 @@ std::string TypeName(const Type& type) {
       return "uuid";
     case TypeKind::kBytes:
       return "bytea";
+    case TypeKind::kNumeric:
+      return "numeric";
   }
   return "unknown";
 }
@@ -54,6 +56,7 @@ Physical PhysicalOf(const Type& type) {
       return Physical::kInt64;
     case TypeKind::kDecimal:
     case TypeKind::kInterval:  // packed: types/interval.h
+    case TypeKind::kNumeric:   // packed: types/numeric.h
     case TypeKind::kUuid:
       return Physical::kInt128;
     case TypeKind::kString:

@@ -20,7 +20,8 @@ enum class TypeKind : uint8_t {
   kTimestampTz = 10,
   kInterval = 11,
   kUuid = 12,
-  kBytes = 13
+  kBytes = 13,
+  kNumeric = 14
 };
 
 /// The most digits of a decimal and of any computed number.
@@ -30,7 +31,8 @@ inline constexpr int kMaxDecimalDigits = 38;
 /// counts days since 1970-01-01, a timestamp microseconds since then, without a time zone or, with one, since
 /// that moment in UTC. A time counts microseconds of a day. An interval is months, days and microseconds
 /// (types/interval.h). double precision and real are as in types/real.h. A uuid is a 128-bit number with its
-/// highest bit flipped, so that signed numbers are ordered like its bytes. bytea is bytes.
+/// highest bit flipped, so that signed numbers are ordered like its bytes. bytea is bytes. A numeric is a number
+/// whose scale is its own, not the type's (types/numeric.h).
 struct Type {
   TypeKind kind = TypeKind::kNull;
   uint8_t scale = 0;      // decimals
@@ -53,12 +55,18 @@ struct Type {
   static constexpr Type TimestampTz() { return {.kind = TypeKind::kTimestampTz}; }
   static constexpr Type Uuid() { return {.kind = TypeKind::kUuid}; }
   static constexpr Type Bytes() { return {.kind = TypeKind::kBytes}; }
+  static constexpr Type Numeric() { return {.kind = TypeKind::kNumeric}; }
   static constexpr Type Interval() { return {.kind = TypeKind::kInterval}; }
   static constexpr Type String(uint32_t length = 0) { return {.kind = TypeKind::kString, .length = length}; }
-  /// True for exact numbers: integer or decimal.
+  /// True for exact numbers of a known scale: integer or decimal.
   bool numeric() const { return kind == TypeKind::kInteger || kind == TypeKind::kDecimal; }
+  /// True for exact numbers: integer, decimal or numeric.
+  bool exact() const { return numeric() || kind == TypeKind::kNumeric; }
   /// True for double precision and real.
   bool real() const { return kind == TypeKind::kDouble || kind == TypeKind::kReal; }
+  /// True if a value's 128 bits are several numbers: equal values may have different bits (1 month and 30 days,
+  /// 1.0 and 1.00), and the bits are in no order.
+  bool packed() const { return kind == TypeKind::kInterval || kind == TypeKind::kNumeric; }
   bool HasValues() const { return kind != TypeKind::kNull; }
 };
 static_assert(sizeof(Type) == 8);

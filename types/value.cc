@@ -96,6 +96,8 @@ std::string Value::ToString() const {
       return RealText(real(), type.kind == TypeKind::kReal);
     case TypeKind::kInterval:
       return IntervalText(interval());
+    case TypeKind::kNumeric:
+      return NumericText(unpacked());
     case TypeKind::kUuid:
       return UuidText(number);
     case TypeKind::kBytes:
@@ -130,6 +132,7 @@ int Compare(const Value& a, const Value& b) {
     const int c = a.text.compare(b.text);
     return c < 0 ? -1 : c > 0 ? 1 : 0;
   }
+  if (a.type.kind == TypeKind::kNumeric) return CompareNumerics(a.unpacked(), b.unpacked());
   if (a.type.kind == TypeKind::kInterval) return Sign(SpanOf(a.interval()), SpanOf(b.interval()));
   if (a.type.scale == b.type.scale) return Sign(a.number, b.number);
   return CompareScaled(a.number, a.type.scale, b.number, b.type.scale);

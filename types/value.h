@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "types/interval.h"
+#include "types/numeric.h"
 #include "types/real.h"
 #include "types/type.h"
 
@@ -26,7 +27,7 @@ struct Value {
   Type type;
   bool null = true;
   /// A bool, integer, date, time or timestamp with or without time zone; an unscaled decimal; OrderedBits of
-  /// double or real; a packed interval.
+  /// double or real; a packed interval or numeric.
   __int128 number = 0;
   std::string text;  // string
 
@@ -45,11 +46,14 @@ struct Value {
   static Value Span(const Interval& interval) {
     return {Type::Interval(), false, PackInterval(interval), {}};
   }
+  static Value OfNumeric(const Numeric& n) { return {Type::Numeric(), false, PackNumeric(n), {}}; }
   static Value String(std::string s) { return {Type::String(), false, 0, std::move(s)}; }
 
   /// Requires double or real.
   double real() const { return FromOrderedBits(static_cast<int64_t>(number)); }
   Interval interval() const { return UnpackInterval(number); }
+  /// Requires a numeric.
+  Numeric unpacked() const { return UnpackNumeric(number); }
 
   /// Text for users: booleans are t and f, dates ISO 8601, timestamps with a time zone in UTC. The caller
   /// prints NULL.

@@ -7,7 +7,7 @@ namespace nam {
 namespace {
 
 bool HasValues(uint32_t kind) {
-  const bool known = kind <= static_cast<uint32_t>(TypeKind::kBytes);
+  const bool known = kind <= static_cast<uint32_t>(TypeKind::kNumeric);
   return kind == 0 || (known && Type{.kind = static_cast<TypeKind>(kind)}.HasValues());
 }
 

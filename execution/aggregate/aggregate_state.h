@@ -118,7 +118,7 @@ class AggregateState {
   void ReadNulls(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
   void ReadBest(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
   void ReadMoments(uint32_t first, uint32_t count, Memory& memory, Column* columns) const;
-  absl::Status ReadDecimals(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
+  absl::Status ReadNumerics(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
   void ReadRealResults(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
   absl::Status ReadReals(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
   absl::Status ReadSums(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
@@ -152,8 +152,7 @@ struct RealSum {
   static RealSum Unpacked(__int128 packed);
 };
 
-/// sum / count at the scale of `type`, rounded half away from zero. OUT_OF_RANGE beyond 38 digits. `count`
-/// is above 0; `scale` is the sum's.
-absl::StatusOr<__int128> AverageOf(__int128 sum, int64_t count, int scale, const Type& type);
+/// sum / count as a numeric's word. `count` is above 0; `scale` is the sum's.
+absl::StatusOr<__int128> AverageOf(__int128 sum, int64_t count, int scale);
 
 }  // namespace nam::execution

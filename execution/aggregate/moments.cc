@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "base/check.h"
-#include "types/decimal.h"
-#include "types/sql_error.h"
+#include "base/status_macros.h"
+#include "types/numeric.h"
 
 namespace nam::execution {
 namespace {
@@ -76,62 +76,15 @@ class Natural {
     }
     return out;
   }
-  Natural Shifted(size_t left) const {
-    Natural out;
-    for (size_t i = 0; i + left / 64 < kWords; ++i) {
-      const size_t to = i + left / 64;
-      out.words_[to] |= words_[i] << left % 64;
-      if (left % 64 != 0 && to + 1 < kWords) out.words_[to + 1] |= words_[i] >> (64 - left % 64);
-    }
-    return out;
-  }
-  void SetBit(size_t bit) { words_[bit / 64] |= uint64_t{1} << bit % 64; }
-  /// The quotient's whole part; the divisor is not 0.
-  Natural operator/(const Natural& divisor) const {
-    Natural quotient, rest = *this;
-    while (!(rest < divisor)) {
-      size_t shift = rest.bits() - divisor.bits();
-      Natural part = divisor.Shifted(shift);
-      if (rest < part) part = divisor.Shifted(--shift);
-      rest = rest - part;
-      quotient.SetBit(shift);
-    }
-    return quotient;
-  }
-  /// The root's whole part, a bit at a time.
-  Natural Root() const {
-    Natural root;
-    for (size_t bit = (bits() + 1) / 2 + 1; bit-- > 0;) {
-      Natural next = root;
-      next.SetBit(bit);
-      if (!(*this < next * next)) root = next;
-    }
-    return root;
-  }
   long double real() const {
     long double out = 0;
     for (size_t i = kWords; i-- > 0;) out = out * 0x1p64L + static_cast<long double>(words_[i]);
     return out;
   }
-  /// nullopt if it has more than 126 bits.
-  std::optional<__int128> number() const {
-    if (bits() > 126) return std::nullopt;
-    return static_cast<__int128>(static_cast<unsigned __int128>(words_[1]) << 64 | words_[0]);
-  }
 
  private:
   std::array<uint64_t, kWords> words_ = {};
 };
-
-Natural TenTo(int exponent) {
-  Natural out(1);
-  for (; exponent > 0; exponent -= 18) {
-    uint64_t power = 1;
-    for (int i = 0; i < std::min(exponent, 18); ++i) power *= 10;
-    out = out * Natural(power);
-  }
-  return out;
-}
 
 /// A number with its sign.
 struct Whole {
@@ -163,24 +116,6 @@ long double RealOf(const Whole& a) {
 double Scaled(long double x, int power) {
   const long double ten = std::pow(10.0L, std::abs(power));
   return static_cast<double>(power < 0 ? x / ten : x * ten);
-}
-
-/// above · 10^power / below.
-Natural Quotient(Natural above, Natural below, int power) {
-  (power >= 0 ? above : below) = (power >= 0 ? above : below) * TenTo(std::abs(power));
-  return above / below;
-}
-
-absl::StatusOr<std::optional<__int128>> FromNatural(const Natural& magnitude) {
-  const std::optional<__int128> number = magnitude.number();
-  if (!number || !FitsDecimal(*number)) return NumberOutOfRange(-1);
-  return number;
-}
-
-/// The half, rounded up: of 2 · value truncated it is the value rounded half away from zero, of the root of 4
-/// · value truncated the root.
-Natural Halved(const Natural& twice) {
-  return (twice + Natural(1)) / Natural(2);
 }
 
 template <size_t kOf>
@@ -233,16 +168,13 @@ void Moments::Merge(const Moments& other) {
   ab_.Add(other.ab_);
 }
 
-absl::StatusOr<std::optional<__int128>> Moments::Result(AggregateFunction function, int scale_a,
-                                                        int scale) const {
+absl::StatusOr<std::optional<__int128>> Moments::Result(AggregateFunction function, int scale) const {
   const bool sample = function == AggregateFunction::kVarSamp || function == AggregateFunction::kStddevSamp;
+  const bool root = function == AggregateFunction::kStddevPop || function == AggregateFunction::kStddevSamp;
   if (count_ < (sample ? 2 : 1)) return std::optional<__int128>();
-  const Natural below =
-      Natural(static_cast<uint64_t>(count_)) * Natural(static_cast<uint64_t>(count_ - sample));
-  const Natural above = Difference(Times(count_, aa_), Times(a_, a_)).magnitude;
-  if (function == AggregateFunction::kVarPop || function == AggregateFunction::kVarSamp)
-    return FromNatural(Halved(Quotient(above * Natural(2), below, scale - 2 * scale_a)));
-  return FromNatural(Halved(Quotient(above * Natural(4), below, 2 * scale - 2 * scale_a).Root()));
+  NAM_ASSIGN_OR_RETURN(const Numeric result,
+                       DecimalVariance(a_.words, aa_.words, scale, count_, sample, root));
+  return std::optional(PackNumeric(result));
 }
 
 std::optional<double> Moments::ResultOfPairs(AggregateFunction function, int scale_a, int scale_b) const {

@@ -48,10 +48,9 @@ class Moments {
   void Merge(const Moments& other);
 
   int64_t count() const { return count_; }
-  /// The result of a function of one argument at `scale`, rounded once, half away from zero; nullopt: NULL.
-  /// The argument's numbers have this scale. OUT_OF_RANGE beyond 38 digits.
-  absl::StatusOr<std::optional<__int128>> Result(plan::AggregateFunction function, int scale_a,
-                                                 int scale) const;
+  /// The result of a function of one argument whose numbers have this scale, as a numeric's word; nullopt:
+  /// NULL. 22003 if it has more than 36 digits before the point.
+  absl::StatusOr<std::optional<__int128>> Result(plan::AggregateFunction function, int scale) const;
   /// The result of a function of two arguments with these scales; nullopt: NULL.
   std::optional<double> ResultOfPairs(plan::AggregateFunction function, int scale_a, int scale_b) const;
 

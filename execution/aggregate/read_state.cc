@@ -5,6 +5,7 @@
 #include "base/status_macros.h"
 #include "execution/aggregate/aggregate_state.h"
 #include "types/decimal.h"
+#include "types/numeric.h"
 #include "types/real.h"
 #include "types/sql_error.h"
 #include "types/value.h"
@@ -23,20 +24,9 @@ Column ArrayOf(const void* values, Physical physical) {
 
 }  // namespace
 
-absl::StatusOr<__int128> AverageOf(__int128 sum, int64_t count, int scale, const Type& type) {
-  const int up = type.scale - scale;
-  // Divides whole part and remainder separately: sum · 10^up itself may need more than 128 bits.
-  const __int128 divisor = count;
-  const bool negative = sum < 0;
-  __int128 whole, rest;
-  if (negative && __builtin_sub_overflow(__int128{0}, sum, &sum)) return SumOutOfRange();
-  if (up < 0 || __builtin_mul_overflow(sum / divisor, PowerOfTen(up), &whole) ||
-      __builtin_mul_overflow(sum % divisor, PowerOfTen(up) * 2, &rest)) {
-    return SumOutOfRange();
-  }
-  const __int128 rounded = whole + (rest + divisor) / (2 * divisor);  // half away from zero
-  if (!FitsDecimal(rounded)) return SumOutOfRange();
-  return negative ? -rounded : rounded;
+absl::StatusOr<__int128> AverageOf(__int128 sum, int64_t count, int scale) {
+  NAM_ASSIGN_OR_RETURN(const Numeric average, DecimalAverage(sum, scale, count));
+  return PackNumeric(average);
 }
 
 void AggregateState::ReadNulls(uint32_t first, uint32_t count, Memory& memory, Column& column) const {
@@ -120,7 +110,7 @@ void AggregateState::ReadMoments(uint32_t first, uint32_t count, Memory& memory,
   for (size_t w = 0; w < words; ++w) columns[w] = ArrayOf(values + w * kChunkRows, Physical::kInt64);
 }
 
-absl::Status AggregateState::ReadDecimals(uint32_t first, uint32_t count, Memory& memory,
+absl::Status AggregateState::ReadNumerics(uint32_t first, uint32_t count, Memory& memory,
                                           Column& column) const {
   if (memory.values == nullptr)
     memory.values = std::make_unique_for_overwrite<std::byte[]>(kChunkRows * sizeof(__int128));
@@ -128,8 +118,7 @@ absl::Status AggregateState::ReadDecimals(uint32_t first, uint32_t count, Memory
   auto* const values = reinterpret_cast<__int128*>(memory.values.get());
   for (uint32_t j = 0; j < count; ++j) {
     NAM_ASSIGN_OR_RETURN(const std::optional<__int128> value,
-                         moments_[first + j].Result(aggregate_.function, aggregate_.argument_type.scale,
-                                                    aggregate_.type.scale));
+                         moments_[first + j].Result(aggregate_.function, aggregate_.argument_type.scale));
     memory.nulls[j] = !value.has_value();
     values[j] = value.value_or(0);
   }
@@ -156,7 +145,7 @@ void AggregateState::ReadRealResults(uint32_t first, uint32_t count, Memory& mem
 }
 
 absl::Status AggregateState::ReadFinal(uint32_t first, uint32_t count, Memory& memory, Column& column) const {
-  if (moments() && !aggregate_.type.real()) return ReadDecimals(first, count, memory, column);
+  if (moments() && !aggregate_.type.real()) return ReadNumerics(first, count, memory, column);
   if (moments()) {
     ReadRealResults(first, count, memory, column);
     return absl::OkStatus();
@@ -203,8 +192,8 @@ absl::Status AggregateState::ReadSums(uint32_t first, uint32_t count, Memory& me
     if (memory.nulls[j] != 0) continue;
     values[j] = sums_.of(first + j);
     if (averages) {
-      NAM_ASSIGN_OR_RETURN(values[j], AverageOf(sums_.of(first + j), counts_[first + j],
-                                                aggregate_.argument_type.scale, aggregate_.type));
+      NAM_ASSIGN_OR_RETURN(
+          values[j], AverageOf(sums_.of(first + j), counts_[first + j], aggregate_.argument_type.scale));
     } else if (!FitsDecimal(values[j])) {
       return SumOutOfRange();
     }

@@ -181,19 +181,14 @@ class ScaledAddition final : public WideNode {
   const int scale_a_, scale_b_;
 };
 
-enum class Quotient : uint8_t { kTruncated, kRounded, kModulo };
-
-/// Integers' / and %, and decimals' / where the scaled dividend fits T:
-///
-///     result = x · factor / y, towards zero or rounded half away from it; or x % y
+/// Integers' /, towards zero, and %.
 template <typename T>
 class Division final : public Node {
  public:
-  Division(Quotient kind, T factor, const Bounds& bounds, int position, NodePtr a, NodePtr b)
+  Division(bool modulo, const Bounds& bounds, int position, NodePtr a, NodePtr b)
       : Node(std::is_same_v<T, int64_t> ? Physical::kInt64 : Physical::kInt128, bounds,
              Children(std::move(a), std::move(b))),
-        kind_(kind),
-        factor_(factor),
+        modulo_(modulo),
         position_(position) {}
 
   const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
@@ -225,59 +220,11 @@ class Division final : public Node {
 
  private:
   T Divide(T x, T y) const {
-    if (y == -1) return kind_ == Quotient::kModulo ? 0 : -x * factor_;  // the least number has no negation
-    if (kind_ == Quotient::kModulo) return x % y;
-    const T n = x * factor_;
-    const T quotient = n / y;
-    if (kind_ == Quotient::kTruncated) return quotient;
-    const T remainder = n % y;
-    const T rest = remainder < 0 ? -remainder : remainder;
-    // -|y| cannot overflow, |y| can: |y| - rest > rest as -|y| + rest < -rest.
-    const T least = y < 0 ? y : -y;
-    if (least + rest < -rest) return quotient;
-    return (n < 0) != (y < 0) ? quotient - 1 : quotient + 1;
+    if (y == -1) return modulo_ ? 0 : -x;  // the remainder by the least number's negation would overflow
+    return modulo_ ? x % y : x / y;
   }
-  const Quotient kind_;
-  const T factor_;
+  const bool modulo_;
   const int position_;
-};
-
-/// Divides decimals digit by digit, whatever their sizes.
-class LongDivision final : public Node {
- public:
-  LongDivision(int scale_a, int scale_b, int scale, int position, NodePtr a, NodePtr b)
-      : Node(Physical::kInt128, {}, Children(std::move(a), std::move(b))),
-        scale_a_(scale_a),
-        scale_b_(scale_b),
-        scale_(scale),
-        position_(position) {}
-
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    const Vector* b = child(1).Evaluate(frame, chunk, rows);
-    if (b == nullptr) return nullptr;
-    Register& at = At(frame);
-    Vector& out = Out(at);
-    UniteNulls(*a, *b, rows, at.nulls, out);
-    bool by_zero = false, too_long = false;
-    ForEach(rows, [&](uint32_t p) {
-      if (out.nulls != nullptr && out.nulls[p] != 0) return;
-      const __int128 divisor = b->number(p);
-      if (divisor == 0) {
-        by_zero = true;
-        return;
-      }
-      const std::optional<__int128> n = DivideDecimals(a->number(p), scale_a_, divisor, scale_b_, scale_);
-      too_long |= !n.has_value();
-      out.wide[p] = n.value_or(0);
-    });
-    if (by_zero) return FrameAccess::Fail(frame, DivisionByZero(position_));
-    return too_long ? FrameAccess::Fail(frame, NumberOutOfRange(position_)) : &out;
-  }
-
- private:
-  const int scale_a_, scale_b_, scale_, position_;
 };
 
 /// n / 10^digits, rounded half away from zero.
@@ -383,40 +330,18 @@ NodePtr Add(const plan::Expr& e, NodePtr a, NodePtr b) {
   return SameScale(e.op, true, e.position, std::move(a), std::move(b));
 }
 
-/// Divides in 64 bits if everything fits, else in 128.
-NodePtr DivideIn(Quotient kind, __int128 factor, const Bounds& dividend, const Bounds& bounds, int position,
-                 NodePtr a, NodePtr b) {
-  if (dividend.narrow() && bounds.narrow() && a->physical() == Physical::kInt64 &&
-      b->physical() == Physical::kInt64 && factor <= INT64_MAX) {
-    return std::make_unique<Division<int64_t>>(kind, static_cast<int64_t>(factor), bounds, position,
-                                               std::move(a), std::move(b));
-  }
-  return std::make_unique<Division<__int128>>(kind, factor, bounds, position, std::move(a), std::move(b));
-}
-
+/// Of integers, in 64 bits if everything fits, else in 128.
 NodePtr Divide(const plan::Expr& e, NodePtr a, NodePtr b) {
+  const bool modulo = e.op == Op::kModulo;
   const Bounds of = a->bounds();
   Bounds bounds;
-  if (e.op == Op::kModulo) {
-    if (of.known) bounds = {std::min<__int128>(of.low, 0), std::max<__int128>(of.high, 0), true};
-    return DivideIn(Quotient::kModulo, 1, of, bounds, e.position, std::move(a), std::move(b));
-  }
-  if (e.type.kind == TypeKind::kInteger) {
-    if (of.known) bounds = {-Farthest(of), Farthest(of), true};
-    return DivideIn(Quotient::kTruncated, 1, of, bounds, e.position, std::move(a), std::move(b));
-  }
-  const int scale_a = e.children[0].type.scale, scale_b = e.children[1].type.scale;
-  const int digits = e.type.scale - scale_a + scale_b;
-  if (digits <= kMaxDecimalDigits) {
-    const __int128 factor = PowerOfTen(digits);
-    const Bounds dividend = Combine(Op::kMultiply, of, {factor, factor, true});
-    if (FitDigits(dividend)) {
-      bounds = {-Farthest(dividend), Farthest(dividend), true};
-      return DivideIn(Quotient::kRounded, factor, dividend, bounds, e.position, std::move(a), std::move(b));
-    }
-  }
-  return std::make_unique<LongDivision>(scale_a, scale_b, e.type.scale, e.position, std::move(a),
-                                        std::move(b));
+  if (of.known && modulo) bounds = {std::min<__int128>(of.low, 0), std::max<__int128>(of.high, 0), true};
+  if (of.known && !modulo) bounds = {-Farthest(of), Farthest(of), true};
+  const bool narrow = of.narrow() && bounds.narrow() && a->physical() == Physical::kInt64 &&
+                      b->physical() == Physical::kInt64;
+  if (narrow)
+    return std::make_unique<Division<int64_t>>(modulo, bounds, e.position, std::move(a), std::move(b));
+  return std::make_unique<Division<__int128>>(modulo, bounds, e.position, std::move(a), std::move(b));
 }
 
 }  // namespace

@@ -185,6 +185,7 @@ class RangeFinder {
       const auto first = static_cast<__int128>(meaning_.dictionary->LowerBound(text));
       return Truths{Where(op, first, meaning_.dictionary->Find(text) ? first : first - 1), nulls_};
     }
+    if (column.packed()) return std::nullopt;  // their bits are in no order
     // The numbers of the column's scale that equal the literal: one, or none between two.
     const __int128 n = literal.literal.number;
     const int digits = column.scale - literal.literal.type.scale;
@@ -206,7 +207,7 @@ class RangeFinder {
   }
 
   std::optional<Truths> In(const Expr& e) const {
-    if (e.children[0].op != Op::kColumn) return std::nullopt;
+    if (e.children[0].op != Op::kColumn || e.children[0].type.packed()) return std::nullopt;
     Truths out;
     bool null = false;
     for (size_t i = 1; i < e.children.size(); ++i) {

@@ -32,7 +32,8 @@ bool HasVectors(const Type& type) {
 
 /// Whether a cast has a vectorized form.
 bool CastsVectors(const Type& from, const Type& to) {
-  if (from.numeric() && to.numeric()) return true;
+  if (from.exact() && to.exact()) return true;
+  if (from.kind == TypeKind::kNumeric && to.kind == TypeKind::kDouble) return true;
   // Text that becomes char(n) loses its blanks.
   if (from.kind == to.kind) return from.kind != TypeKind::kNull && (!plan::IsChar(to) || plan::IsChar(from));
   if (CastsReals(from, to)) return true;
@@ -50,7 +51,7 @@ bool NeedsReference(const Expr& e) {
     case Op::kFunction:
       return !HasVectorForm(e);
     case Op::kIn:
-      if (e.children[0].type.kind == TypeKind::kInterval) return true;
+      if (e.children[0].type.packed()) return true;
       return !std::all_of(e.children.begin() + 1, e.children.end(),
                           [](const Expr& item) { return item.op == Op::kLiteral; });
     case Op::kColumn:
@@ -62,8 +63,8 @@ bool NeedsReference(const Expr& e) {
     case Op::kNot:
       return false;
     default:
-      // Equal intervals may have different parts.
-      if (IsComparison(e.op) && e.children[0].type.kind == TypeKind::kInterval) return true;
+      // Equal packed values may have different bits.
+      if (IsComparison(e.op) && e.children[0].type.packed()) return true;
       // A NULL literal has no type for vectors.
       return std::any_of(e.children.begin(), e.children.end(), IsNullLiteral);
   }
@@ -143,9 +144,12 @@ class Compiler {
       case Op::kModulo: {
         NodePtr a = Build(e.children[0]);
         if (e.type.real()) return MakeRealArithmetic(e, std::move(a), Build(e.children[1]));
+        if (e.type.kind == TypeKind::kNumeric)
+          return MakeNumericArithmetic(e, std::move(a), Build(e.children[1]));
         return MakeArithmetic(e, std::move(a), Build(e.children[1]));
       }
       case Op::kNegate:
+        if (e.type.kind == TypeKind::kNumeric) return MakeNumericNegate(Build(e.children[0]));
         return e.type.real() ? MakeRealNegate(Build(e.children[0])) : MakeNegate(Build(e.children[0]));
       case Op::kFunction:
         return MakeFunction(e, BuildAll(e));
@@ -205,9 +209,13 @@ class Compiler {
       return MakeTimestampOfDate(std::move(a));
     if (from.kind == TypeKind::kTimestamp && e.type.kind == TypeKind::kDate)
       return MakeDateOfTimestamp(std::move(a));
+    if (from.kind == TypeKind::kNumeric && e.type.kind == TypeKind::kDouble)
+      return MakeDoubleOfNumeric(std::move(a));
     if (CastsReals(from, e.type)) return MakeRealCast(e, std::move(a));
-    if (!from.numeric()) return a;
-    a = MakeRescale(std::move(a), from.scale, e.type.scale, e.position);
+    if (!from.exact() || (from.kind == TypeKind::kNumeric && from == e.type)) return a;
+    if (e.type.kind == TypeKind::kNumeric) return MakeNumeric(std::move(a), from.scale, e.position);
+    a = from.kind == TypeKind::kNumeric ? MakeDecimalOfNumeric(std::move(a), e.type.scale, e.position)
+                                        : MakeRescale(std::move(a), from.scale, e.type.scale, e.position);
     if (e.type.kind == TypeKind::kDecimal) {
       if (e.index <= 0) return a;
       const auto most = static_cast<int64_t>(PowerOfTen(e.index) - 1);

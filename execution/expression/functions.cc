@@ -6,6 +6,7 @@
 #include "execution/expression/node.h"
 #include "plan/function.h"
 #include "plan/time_field.h"
+#include "types/numeric.h"
 #include "types/time_zone.h"
 
 namespace nam::execution {
@@ -58,6 +59,13 @@ bool CutsByConstants(const Expr& call) {
   return !counted || call.children.back().literal.number >= 0;
 }
 
+/// One limb by a constant that is valid. The reference reports others.
+bool NamesLimb(const Expr& call, int limbs) {
+  const Expr& which = call.children[1];
+  return call.children[0].op != Op::kLiteral && IsConstant(which) && which.literal.number >= 0 &&
+         which.literal.number < limbs;
+}
+
 NodePtr MakeCut(const Expr& call, NodePtr text) {
   constexpr __int128 kToTheEnd = static_cast<__int128>(1) << 80;
   const bool left = plan::FunctionOf(call) == Function::kLeft;
@@ -86,6 +94,13 @@ bool HasVectorForm(const Expr& call) {
       return CutsByConstants(call);
     case Function::kLength:
       return call.children[0].type.kind == TypeKind::kString && call.children[0].op != Op::kLiteral;
+    case Function::kNumericKey:
+    case Function::kNumericScale:
+      return call.children[0].op != Op::kLiteral;
+    case Function::kNumericLimb:
+      return NamesLimb(call, kNumericLimbs);
+    case Function::kNumericSquareLimb:
+      return NamesLimb(call, kNumericSquareLimbs);
     default:
       return false;
   }
@@ -110,6 +125,11 @@ NodePtr MakeFunction(const Expr& call, std::vector<NodePtr> operands) {
       return MakeCut(call, std::move(operands[0]));
     case Function::kLength:
       return MakeCharacterCount(std::move(operands[0]));
+    case Function::kNumericKey:
+    case Function::kNumericScale:
+    case Function::kNumericLimb:
+    case Function::kNumericSquareLimb:
+      return MakeNumericPart(call, std::move(operands[0]));
     default:
       break;
   }

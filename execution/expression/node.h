@@ -257,6 +257,19 @@ NodePtr MakeRealNegate(NodePtr a);
 NodePtr MakeRealCast(const plan::Expr& e, NodePtr a);
 bool CastsReals(const Type& from, const Type& to);
 
+// --- numerics.cc: numbers with a scale of their own (types/numeric.h) ---
+
+/// + - * / % of two numerics.
+NodePtr MakeNumericArithmetic(const plan::Expr& e, NodePtr a, NodePtr b);
+NodePtr MakeNumericNegate(NodePtr a);
+/// A numeric of a number of this scale. More than 36 digits before the point are an error at `position`.
+NodePtr MakeNumeric(NodePtr a, int scale, int position);
+/// The reverse, rounded half away from zero. More than 38 digits are an error at `position`.
+NodePtr MakeDecimalOfNumeric(NodePtr a, int scale, int position);
+NodePtr MakeDoubleOfNumeric(NodePtr a);
+/// A call of kNumericKey, kNumericScale, or of one limb by a constant.
+NodePtr MakeNumericPart(const plan::Expr& call, NodePtr a);
+
 // --- functions.cc ---
 
 /// Whether a kFunction has a vectorized form.

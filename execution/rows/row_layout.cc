@@ -35,6 +35,7 @@ plan::Bounds BoundsOf(const Type& type) {
     case TypeKind::kReal:
       return {INT64_MIN, INT64_MAX, true};
     case TypeKind::kInterval:
+    case TypeKind::kNumeric:
     case TypeKind::kUuid:
       return {std::numeric_limits<__int128>::min(), std::numeric_limits<__int128>::max(), true};
     default: {
@@ -299,7 +300,9 @@ bool RowLayout::FieldHolds(std::span<const std::byte> page, const PageHeader& he
   if (field.width == 16) {
     return AllRows(first, header.rows, stride_, [&](const std::byte* row) {
       const auto number = field.Stored<__int128>(row);
-      return (number >= bounds.low && number <= bounds.high) || field.IsNull(row);
+      const bool holds = number >= bounds.low && number <= bounds.high &&
+                         (field.type.kind != TypeKind::kNumeric || IsNumericWord(number));
+      return holds || field.IsNull(row);
     });
   }
   const auto most = static_cast<uint64_t>(bounds.high - bounds.low);

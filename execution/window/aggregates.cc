@@ -129,8 +129,7 @@ class Sum : public Aggregate {
     const std::optional<__int128> sum = sum_.sum();
     if (!sum) return SumOutOfRange();
     if (run_.call.aggregate == AggregateFunction::kAverage) {
-      NAM_ASSIGN_OR_RETURN(const __int128 average,
-                           AverageOf(*sum, count_, run_.schema[slot()].type.scale, run_.call.type));
+      NAM_ASSIGN_OR_RETURN(const __int128 average, AverageOf(*sum, count_, run_.schema[slot()].type.scale));
       Put(i, average);
       return absl::OkStatus();
     }
@@ -209,8 +208,7 @@ class FrameMoments : public Pairs {
       PutReal(i, moments_.ResultOfPairs(run_.call.aggregate, scale, run_.schema[slot(1)].type.scale));
       return absl::OkStatus();
     }
-    NAM_ASSIGN_OR_RETURN(const std::optional<__int128> value,
-                         moments_.Result(run_.call.aggregate, scale, run_.call.type.scale));
+    NAM_ASSIGN_OR_RETURN(const std::optional<__int128> value, moments_.Result(run_.call.aggregate, scale));
     value ? Put(i, *value) : Null(i);
     return absl::OkStatus();
   }

@@ -34,6 +34,8 @@ Value ValueOf(char letter) {
       return Value::Span({1, 2, 3});
     case 'U':
       return UuidValue(7);
+    case 'N':
+      return Value::OfNumeric({25, 1});
     case 'B':
       return BytesValue(std::string(32, 'y'));  // also the order of an interval
     case 'Z':
@@ -102,6 +104,19 @@ Expr CallOf(const Signature& signature) {
       break;
     case Function::kSetBit:
       operands[2].number = 1;
+      break;
+    case Function::kNumericOfOrder:
+      operands[0].text = OrderedNumericBytes({25, 1});
+      break;
+    case Function::kNumericLimb:
+    case Function::kNumericSquareLimb:
+      operands[1].number = 2;
+      break;
+    case Function::kNumericVarPop:
+    case Function::kNumericVarSamp:
+    case Function::kNumericStddevPop:
+    case Function::kNumericStddevSamp:  // of zeros
+      for (size_t i = 0; i + 2 < operands.size(); ++i) operands[i].number = 0;
       break;
     default:
       break;

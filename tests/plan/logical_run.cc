@@ -403,6 +403,7 @@ absl::StatusOr<Value> Fold(const AggregateCall& call, const std::vector<const Ro
   __int128 all = -1, any = 0, odd = 0;  // of bits
   std::string joined;
   double real_sum = 0;
+  Numeric numeric_sum;
   std::set<Row, Less> seen;
   for (const Row* row : rows) {
     const Surroundings frame{&columns, row, outer};
@@ -417,7 +418,11 @@ absl::StatusOr<Value> Fold(const AggregateCall& call, const std::vector<const Ro
     NAM_ASSIGN_OR_RETURN(const Value value, Eval(call.argument, frame));
     if (value.null || (call.distinct && !seen.insert({value}).second)) continue;
     ++count;
-    sum += value.number;
+    if (value.type.kind == TypeKind::kNumeric) {
+      numeric_sum = AddNumerics(numeric_sum, value.unpacked()).value_or(numeric_sum);
+    } else {
+      sum += value.number;
+    }
     if (value.type.real()) real_sum += FromOrderedBits(static_cast<int64_t>(value.number));
     all &= value.number;
     any |= value.number;
@@ -458,6 +463,11 @@ absl::StatusOr<Value> Fold(const AggregateCall& call, const std::vector<const Ro
       return absl::UnimplementedError("the reference has no sums of squares and products");
   }
   if (count == 0) return Value::Null(call.type);
+  if (call.argument.type.kind == TypeKind::kNumeric) {
+    const bool average = call.function == AggregateFunction::kAverage;
+    const auto result = average ? DivideNumerics(numeric_sum, {count, 0}) : numeric_sum;
+    return result ? absl::StatusOr<Value>(Value::OfNumeric(*result)) : NumberOutOfRange(-1);
+  }
   if (call.type.real()) {
     const bool average = call.function == AggregateFunction::kAverage;
     return Value{
@@ -465,9 +475,8 @@ absl::StatusOr<Value> Fold(const AggregateCall& call, const std::vector<const Ro
   }
   Value result{call.type, false, sum, {}};
   if (call.function == AggregateFunction::kAverage) {
-    const auto average = DivideDecimals(sum, call.argument.type.scale, count, 0, call.type.scale);
-    if (!average.has_value()) return NumberOutOfRange(-1);
-    result.number = *average;
+    NAM_ASSIGN_OR_RETURN(const Numeric average, DecimalAverage(sum, call.argument.type.scale, count));
+    return Value::OfNumeric(average);
   }
   if (!FitsDecimal(result.number)) return SumOutOfRange();
   return result;

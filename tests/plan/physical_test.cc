@@ -25,7 +25,7 @@ TEST(Flow, StatesFollowTheirAggregates) {
   const std::vector<Aggregate> aggregates = {{AggregateFunction::kCountRows, {}, Type::Integer()},
                                              {AggregateFunction::kSum, {}, Type::Decimal(2)},
                                              {AggregateFunction::kMin, {}, Type::Integer()},
-                                             {AggregateFunction::kAverage, {}, Type::Decimal(8)},
+                                             {AggregateFunction::kAverage, {}, Type::Numeric()},
                                              {AggregateFunction::kCountDistinct, {}, Type::Integer()}};
   const Schema states = StatesOf(keys, aggregates, Schema{{}, d, n, d, n});
   const Slot half{d.type, true, kWords}, word{d.type, false, kWords};

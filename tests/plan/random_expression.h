@@ -290,8 +290,7 @@ class Random {
                     {any(other), any(Type::Decimal(static_cast<uint8_t>(type.scale - other.scale)))});
       }
       case 2:
-        if (type.scale < 6) return Cast(any(Type::Integer()), type);
-        return Node(Op::kDivide, type, {any(type.scale == 6 ? smaller() : type), any(smaller())});
+        return Cast(any(Type::Integer()), type);
       case 3:
         return Cast(any(Type::Decimal(static_cast<uint8_t>(Below(14)))), type);
       default: {

@@ -35,7 +35,7 @@ class RandomPlan {
       main.sink = std::move(result);
       Finish(std::move(main));
     } else if (end == 2) {
-      main.sink = PartitionSink{ASlots(main.schemas.back()), 1 + random_.Below(64)};
+      main.sink = PartitionSink{KeySlots(main.schemas.back()), 1 + random_.Below(64)};
       Parts(std::move(main));
     } else if (end == 3) {
       Sorted(std::move(main));
@@ -74,6 +74,13 @@ class RandomPlan {
     for (uint32_t i = 0; i < schema.size(); ++i) {
       if (random_.Chance(2)) slots.push_back(i);
     }
+    return slots;
+  }
+
+  /// Packed values are no keys.
+  std::vector<uint32_t> KeySlots(const Schema& schema) {
+    std::vector<uint32_t> slots = ASlots(schema);
+    std::erase_if(slots, [&](uint32_t slot) { return schema[slot].type.packed(); });
     return slots;
   }
 
@@ -153,7 +160,7 @@ class RandomPlan {
 
   ExpandStep AnExpansion(const Schema& input) {
     ExpandStep expand;
-    expand.keys = ASlots(input);
+    expand.keys = KeySlots(input);
     for (uint32_t sets = 1 + random_.Below(3); sets > 0; --sets) {
       std::vector<uint32_t>& set = expand.sets.emplace_back();
       for (uint32_t k = 0; k < expand.keys.size(); ++k) {
@@ -181,7 +188,7 @@ class RandomPlan {
       } else if (random_.Chance(4)) {
         LimitStep limit{random_.Below(10), random_.Below(3), {}};
         for (uint32_t slot = 0; slot < input.size(); ++slot) {
-          if (input[slot].type.kind != TypeKind::kInterval && random_.Chance(6)) limit.ties.push_back(slot);
+          if (!input[slot].type.packed() && random_.Chance(6)) limit.ties.push_back(slot);
         }
         Append(p, std::move(limit));
       } else if (random_.Chance(6)) {
@@ -218,7 +225,7 @@ class RandomPlan {
 
   ResultSink AResult(const Schema& schema) {
     ResultSink result;
-    for (const uint32_t slot : ASlots(schema))
+    for (const uint32_t slot : KeySlots(schema))
       result.order.push_back({slot, random_.Chance(2), random_.Chance(2)});
     result.limit = static_cast<int64_t>(random_.Below(5)) - 1;
     return result;
@@ -240,7 +247,7 @@ class RandomPlan {
       out.argument = random_.AnExpr(schema, from, 2);
       if (ArgumentsOf(out.function) > 1) out.second = random_.AnExpr(schema, Type::Decimal(1), 2);
       out.type = ArgumentsOf(out.function) > 1 ? Type::Double()
-                 : HasMoments(out.function)    ? Type::Decimal(9)
+                 : HasMoments(out.function)    ? Type::Numeric()
                                                : from;
       return out;
     }
@@ -249,8 +256,7 @@ class RandomPlan {
     if (any && random_.Chance(2)) type = Type::String();
     out.argument = random_.AnExpr(schema, type, 2);
     if (any || out.function == AggregateFunction::kSum) out.type = type;
-    if (out.function == AggregateFunction::kAverage)
-      out.type = Type::Decimal(static_cast<uint8_t>(type.scale + 6));
+    if (out.function == AggregateFunction::kAverage) out.type = Type::Numeric();
     const bool sums = out.function == AggregateFunction::kSum || out.function == AggregateFunction::kAverage;
     out.distinct = sums && random_.Chance(2);
     return out;
@@ -470,7 +476,7 @@ class RandomPlan {
   }
 
   void Exchange(Pipeline p) {
-    p.sink = ExchangeSend{7, ASlots(p.schemas.back())};
+    p.sink = ExchangeSend{7, KeySlots(p.schemas.back())};
     Pipeline receive;
     receive.source = ExchangeReceive{7};
     receive.schemas.push_back(p.schemas.back());

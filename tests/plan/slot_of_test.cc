@@ -93,7 +93,8 @@ TEST(SlotOf, RefusesWhatIsIllTyped) {
   ASSERT_FALSE(refused(node(Op::kAdd, Type::Integer(), {n, n})));
   const Schema decimals = {{Type::Decimal(9), false, {1, 9, true}}, {Type::Integer(), false, {1, 9, true}}};
   const Expr nine = Random::Column(decimals, 0), whole = Random::Column(decimals, 1);
-  ASSERT_TRUE(SlotOf(node(Op::kDivide, Type::Decimal(9), {nine, whole}), decimals).ok());
+  ASSERT_TRUE(SlotOf(node(Op::kAdd, Type::Decimal(9), {nine, whole}), decimals).ok());
+  EXPECT_FALSE(SlotOf(node(Op::kDivide, Type::Decimal(9), {nine, whole}), decimals).ok());
   for (const int scale : {0, 8, 10, 38}) {
     const Type other = Type::Decimal(static_cast<uint8_t>(scale));
     for (const Op op : {Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kDivide, Op::kModulo}) {
@@ -129,6 +130,15 @@ TEST(SlotOf, RefusesWhatIsIllTyped) {
   literal.literal = Value::String("1");
   EXPECT_TRUE(refused(literal));
   EXPECT_TRUE(refused(Number(PowerOfTen(38)))) << "39 digits";
+  literal.type = Type::Numeric();
+  for (const __int128 word : {PackNumeric({PowerOfTen(36), 0}), __int128{1} << 6 | 39}) {
+    literal.literal = {Type::Numeric(), false, word, {}};
+    EXPECT_TRUE(refused(literal)) << "a numeric of too many digits or decimals";
+  }
+  literal.literal = Value::OfNumeric({PowerOfTen(36) - 1, 38});
+  EXPECT_FALSE(refused(literal));
+  EXPECT_TRUE(refused(node(Op::kAdd, Type::Numeric(), {literal, n}))) << "a number that is not packed";
+  EXPECT_FALSE(refused(node(Op::kDivide, Type::Numeric(), {literal, literal})));
   literal = Number(0);
   literal.type = Type::Date();
   literal.literal = Value::Date(kGreatestDay + 1);

@@ -83,6 +83,33 @@ TEST_F(CopyToTest, ATableMayBeOfRecords) {
   EXPECT_EQ(OutputOf("copy t to stdout csv"), "1,one,\n");
 }
 
+TEST_F(CopyToTest, NumericsKeepTheirScales) {
+  const std::string path = folder_.File("n.csv");
+  for (const char* const storage : {"columnar", "record"}) {
+    SCOPED_TRACE(storage);
+    for (const char* const table : {"n", "m"}) {
+      Command(absl::StrCat("drop table if exists ", table));
+      const bool columnar = storage == std::string("columnar");
+      Command(absl::StrCat("create table ", table, " (id int", columnar ? "" : " primary key",
+                           ", x numeric, y numeric not null) with (storage = ", storage, ")"));
+    }
+    Command("insert into n values (1, 1.0, 1), (2, '1.00', -0.50), (3, null, 1e-10), (4, 1 / 3.0, 12e3)");
+    Command(absl::StrCat("copy n to '", path, "' (format csv)"));
+    Command(absl::StrCat("copy m from '", path, "' (format csv)"));
+    for (const char* const table : {"n", "m"}) {
+      EXPECT_EQ(OutputOf(absl::StrCat("copy (select * from ", table, " order by id) to stdout csv")),
+                "1,1.0,1\n2,1.00,-0.50\n3,,0.0000000001\n4,0.33333333333333333333,12000\n");
+      EXPECT_EQ(
+          OutputOf(absl::StrCat("copy (select id from ", table, " where x = 1.000 order by id) to stdout")),
+          "1\n2\n");
+    }
+    EXPECT_EQ(OutputOf("copy (select count(distinct x), sum(x), max(y) from m) to stdout csv"),
+              "2,2.33333333333333333333,12000\n");
+  }
+  EXPECT_EQ(ErrorOf("insert into n values (5, 'abc', 1)").sqlstate, "22P02");
+  EXPECT_EQ(ErrorOf("create table k (x numeric primary key)").sqlstate, "0A000");
+}
+
 TEST_F(CopyToTest, TimestampsAreOfTheSessionsZone) {
   Command("create table t (at timestamptz) with (storage = columnar)");
   Command("insert into t values ('2024-07-01 12:00:00+00')");

@@ -10,7 +10,7 @@ using QueryNumbersTest = QueryTest;
 
 TEST_F(QueryNumbersTest, DecimalsAreExact) {
   EXPECT_EQ(Rows("select sum(price), avg(price), min(price), max(price) from sales"),
-            (TextRows{{"124885.00", "124.88500000", "0.01", "249.76"}}));
+            (TextRows{{"124885.00", "124.8850000000000000", "0.01", "249.76"}}));
   EXPECT_EQ(Rows("select sum(price * 3 - 0.5) from sales where id < 2"), (TextRows{{"-0.19"}}));
   EXPECT_EQ(Rows("select id, price from sales where price = 2.51"), (TextRows{{"10", "2.51"}}));
   EXPECT_EQ(Rows("select count(*) from sales where price < 0.015"), (TextRows{{"1"}}));
@@ -63,15 +63,15 @@ TEST_F(QueryNumbersTest, DivisionByZeroIsAnErrorWhereItIsReached) {
   EXPECT_EQ(Rows("select sum(case when id = 0 then 0 else 10 / id end) from sales"), (TextRows{{"27"}}));
 }
 
-TEST_F(QueryNumbersTest, AveragesAreRoundedAwayFromZero) {
+TEST_F(QueryNumbersTest, AveragesHaveTheDecimalsThatTheirValuesNeed) {
   // 1 / 128 = 0.0078125
   EXPECT_EQ(Rows("select avg(case when id = 0 then 1 else 0 end), avg(case when id = 0 then -1 else 0 end) "
                  "from sales where id < 128"),
-            (TextRows{{"0.007813", "-0.007813"}}));
+            (TextRows{{"0.00781250000000000000", "-0.00781250000000000000"}}));
   EXPECT_EQ(Rows("select avg(case when id = 0 then -1 else 0 end) from sales where id < 129"),
-            (TextRows{{"-0.007752"}}));  // -0.00775193…
+            (TextRows{{"-0.00775193798449612403"}}));
   EXPECT_EQ(Rows("select avg(case when id = 0 then -3 else 0 end) from sales where id < 128"),
-            (TextRows{{"-0.023438"}}));  // -0.0234375
+            (TextRows{{"-0.02343750000000000000"}}));
 }
 
 TEST_F(QueryNumbersTest, ComparisonsAndSumsOfFarScalesAreNoOverflow) {
@@ -114,10 +114,10 @@ TEST_F(QueryNumbersTest, ExtremesOfLimitAndAverage) {
   EXPECT_EQ(Rows("select id from sales order by id limit 9223372036854775807").size(), 1000u);
   EXPECT_EQ(Rows("select id from sales order by id limit 9223372036854775807 offset 1").size(), 999u);
   EXPECT_EQ(Rows("select avg(id * 10000000000000000000000000000.0) from sales"),
-            (TextRows{{"4995000000000000000000000000000.0000000"}}));
-  EXPECT_EQ(Rows("select avg(item) from sales where id in (1, 2)"), (TextRows{{"1.500000"}}));
+            (TextRows{{"4995000000000000000000000000000.0"}}));
+  EXPECT_EQ(Rows("select avg(item) from sales where id in (1, 2)"), (TextRows{{"1.5000000000000000"}}));
   EXPECT_EQ(Rows("select avg(0 - id) from sales where id < 3 and id > 0 or id = 5"),
-            (TextRows{{"-2.666667"}}));
+            (TextRows{{"-2.6666666666666667"}}));
 }
 
 }  // namespace

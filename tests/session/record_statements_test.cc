@@ -97,7 +97,7 @@ TEST_F(Stock, AnIndexThatIsNotCompleteForTheSnapshotIsNotUsed) {
 TEST_F(Stock, Aggregates) {
   EXPECT_EQ(
       Run("select count(*), count(n), sum(n), min(price), max(name), avg(n), count(distinct n) from stock"),
-      "SELECT 1 | 3,2,30,1.50,c,15.000000,2");
+      "SELECT 1 | 3,2,30,1.50,c,15.0000000000000000,2");
   EXPECT_EQ(Run("select count(*), sum(n), min(n) from stock where id > 5"), "SELECT 1 | 0,NULL,NULL");
   EXPECT_EQ(Run("insert into stock values (4, 'a', 7)"), "INSERT 0 1");
   EXPECT_EQ(

@@ -196,9 +196,7 @@ Key KeyOf(const Row& row) {
 }
 
 Value AverageOf(__int128 sum, int64_t count, const plan::Aggregate& aggregate) {
-  const __int128 scaled = sum * PowerOfTen(aggregate.type.scale - aggregate.argument.type.scale);
-  const __int128 twice = 2 * scaled + (scaled < 0 ? -count : count);
-  return {aggregate.type, false, twice / (2 * count), {}};
+  return Value::OfNumeric(*DecimalAverage(sum, aggregate.argument.type.scale, count));
 }
 
 absl::StatusOr<Value> Aggregated(const plan::Aggregate& aggregate, const std::vector<const Row*>& rows) {

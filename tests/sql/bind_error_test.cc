@@ -204,7 +204,6 @@ TEST(BindErrorTest, Values) {
       {"select ^123456789012345678901234567890123456789 from t", "22003", "38 digits", ""},
       {"select ^1e400 from t", "22003", "38 digits", ""},
       {"select 99999999999999999999999999999999999999 ^+ 1 from t", "22003", "38 digits", ""},
-      {"select rate*rate*rate*rate*rate*rate*rate*rate*rate^*rate from t", "22003", "40 decimals", "cast"},
       {"select date '9999-12-31' ^+ 1 from t", "22008", "date out of range", "9999"},
       {"select date '1994-01-01' ^+ interval '9000' year from t", "22008", "timestamp out of range", ""},
       {"select date '1994-01-01' + interval ^'1 fortnight' from t", "22007", "invalid interval",

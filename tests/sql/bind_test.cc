@@ -218,10 +218,10 @@ TEST(BindTest, Arithmetic) {
   EXPECT_EQ(Selected("-7 / 2"), "-3 : integer");
   EXPECT_EQ(Selected("-7 % 4"), "-3 : integer");
   EXPECT_EQ(Selected("1.5 * 1.25"), "1.875 : decimal(38,3)");
-  EXPECT_EQ(Selected("10 / 4.0"), "2.500000 : decimal(38,6)");
-  EXPECT_EQ(Selected("2 / 3.0"), "0.666667 : decimal(38,6)");
+  EXPECT_EQ(Selected("10 / 4.0"), "numeric '2.5000000000000000' : numeric");
+  EXPECT_EQ(Selected("2 / 3.0"), "numeric '0.66666666666666666667' : numeric");
   EXPECT_EQ(Selected("price * (1 - rate)"), "t.price * (1 - t.rate) : decimal(38,6)");
-  EXPECT_EQ(Selected("price / id"), "t.price / t.id : decimal(38,6)");
+  EXPECT_EQ(Selected("price / id"), "t.price / t.id : numeric");
   EXPECT_EQ(Selected("n / id % 3"), "t.n / t.id % 3 : integer");
   EXPECT_EQ(Selected("- n + + 3"), "- t.n + 3 : integer");
   EXPECT_EQ(Selected("n - (id - 1)"), "t.n - (t.id - 1) : integer");
@@ -299,10 +299,10 @@ TEST(BindTest, Casts) {
   EXPECT_EQ(Selected("cast(id as decimal(10, 2))"), "CAST(t.id AS decimal(10,2)) : decimal(38,2)");
   EXPECT_EQ(Selected("id::bigint"), "t.id : integer");
   EXPECT_EQ(Selected("price::numeric"), "t.price : decimal(38,2)");
-  EXPECT_EQ(Selected("'1.250'::decimal"), "1.250 : decimal(38,3)");
+  EXPECT_EQ(Selected("'1.250'::decimal"), "numeric '1.250' : numeric");
   EXPECT_EQ(Selected("day::text"), "CAST(t.day AS text) : varchar");
   EXPECT_EQ(Selected("day::varchar"), "CAST(t.day AS varchar) : varchar");
-  EXPECT_EQ(Selected("' 1.5e-2 '::numeric"), "0.015 : decimal(38,3)");
+  EXPECT_EQ(Selected("' 1.5e-2 '::numeric"), "numeric '0.015' : numeric");
   EXPECT_EQ(Selected("cast('1994-02-03' as date)"), "date '1994-02-03' : date");
   EXPECT_EQ(Selected("date '1994-02-03'::text"), "'1994-02-03' : varchar");
   EXPECT_EQ(Selected("name::date"), "CAST(t.name AS date) : date");
@@ -325,10 +325,27 @@ TEST(BindTest, Aggregates) {
   EXPECT_EQ(type(0), "integer");
   EXPECT_EQ(type(3), "integer");
   EXPECT_EQ(type(4), "decimal(38,2)");
-  EXPECT_EQ(type(5), "decimal(38,6)");
-  EXPECT_EQ(type(6), "decimal(38,8)");
-  EXPECT_EQ(type(7), "decimal(38,10)");
+  EXPECT_EQ(type(5), "numeric");
+  EXPECT_EQ(type(6), "numeric");
+  EXPECT_EQ(type(7), "numeric");
   EXPECT_EQ(type(8), "date");
+}
+
+/// So that conditions on columns stay conditions on their codes, and indexes are used.
+TEST(BindTest, ConstantNumericsMeetColumnsAsDecimals) {
+  EXPECT_EQ(Where("price > 10 / 4.0"), "t.price > 2.5000000000000000");
+  EXPECT_EQ(Where("10 / 4.0 > price"), "2.5000000000000000 > t.price");
+  EXPECT_EQ(Where("id in (10 / 4.0, 6 / 2.0)"), "t.id = 3 OR t.id = 2.5000000000000000");
+  EXPECT_EQ(Where("price / 3 > 2"), "t.price / 3 > 2");
+}
+
+TEST(BindTest, LongProductsAreNumerics) {
+  EXPECT_EQ(
+      Selected("rate*rate*rate*rate*rate*rate*rate*rate*rate"),
+      "t.rate * t.rate * t.rate * t.rate * t.rate * t.rate * t.rate * t.rate * t.rate : decimal(38,36)");
+  EXPECT_EQ(
+      Selected("rate*rate*rate*rate*rate*rate*rate*rate*rate*rate"),
+      "t.rate * t.rate * t.rate * t.rate * t.rate * t.rate * t.rate * t.rate * t.rate * t.rate : numeric");
 }
 
 TEST(BindTest, TimesAreAddedUpAsIntervals) {

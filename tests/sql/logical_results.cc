@@ -61,6 +61,10 @@ Value ValueOfText(const std::string& text, const Type& type) {
     const auto number = ParseReal(text, type.kind == TypeKind::kReal);
     EXPECT_TRUE(number.ok()) << text;
     if (number.ok()) value = type.kind == TypeKind::kReal ? Value::Real(*number) : Value::Double(*number);
+  } else if (type.kind == TypeKind::kNumeric) {
+    const auto number = ParseNumericText(text);
+    EXPECT_TRUE(number.ok()) << text;
+    if (number.ok()) value = Value::OfNumeric(*number);
   } else if (type.numeric()) {
     const auto number = ParseNumeric(text);
     EXPECT_TRUE(number.ok()) << text;

@@ -123,10 +123,10 @@ TEST(PrepareBindTest, ArgumentsAreOfTheirParametersTypes) {
   };
   // An integer becomes a decimal: 7 / 2 is not cut off.
   const std::string halves = "prepare p (numeric) as delete from r where id = $1 / 2 * 10";
-  EXPECT_EQ(condition(halves, "execute p (7)"), "r.id = 35.000000");
-  EXPECT_EQ(condition(halves, "execute p ('7')"), "r.id = 35.000000");
-  EXPECT_EQ(condition(halves, "execute p (7.5)"), "r.id = 37.500000");
-  EXPECT_EQ(condition(halves, "execute p (7.5::float8)"), "r.id = 37.500000");
+  EXPECT_EQ(condition(halves, "execute p (7)"), "r.id = 35.0000000000000000");
+  EXPECT_EQ(condition(halves, "execute p ('7')"), "r.id = 35.0000000000000000");
+  EXPECT_EQ(condition(halves, "execute p (7.5)"), "r.id = 37.5000000000000000");
+  EXPECT_EQ(condition(halves, "execute p (7.5::float8)"), "r.id = 37.5000000000000000");
   EXPECT_EQ(condition("prepare p (int) as delete from r where id = $1 / 2 * 10", "execute p (7)"),
             "r.id = 30");
   // Integers have their types' widths.

@@ -140,23 +140,6 @@ bool Rounds(const Big& q, const Big& n, const Big& d) {
   return error < d.Magnitude();
 }
 
-RC_GTEST_PROP(DecimalProperty, Divide, ()) {
-  const __int128 a = ArbitraryNumber(), b = ArbitraryNumber();
-  RC_PRE(b != 0);
-  const int sa = ArbitraryScale(), sb = ArbitraryScale();
-  const int scale = std::max({sa, sb, 6});
-  const Big numerator = Big(a).Shifted(scale - sa + sb);
-  const auto quotient = DivideDecimals(a, sa, b, sb, scale);
-  if (quotient.has_value()) {
-    RC_ASSERT(FitsDecimal(*quotient));
-    RC_ASSERT(Rounds(Big(*quotient), numerator, Big(b)));
-  } else {
-    // |n / d| rounds to 10^38 or more.
-    const Big limit = Big(PowerOfTen(38)).Shifted(0) * Big(2) + Big(-1);
-    RC_ASSERT(!(numerator.Magnitude() * Big(2) < limit * Big(b).Magnitude()));
-  }
-}
-
 RC_GTEST_PROP(DecimalProperty, Rescale, ()) {
   const __int128 n = ArbitraryNumber();
   const int from = ArbitraryScale(), to = ArbitraryScale();
@@ -175,13 +158,6 @@ TEST(DecimalTest, Edges) {
   const __int128 most = PowerOfTen(38) - 1;
   EXPECT_EQ(AddDecimals(most, 0, 1, 0), std::nullopt);
   EXPECT_EQ(AddDecimals(18, 0, -most, 37), std::optional<__int128>(8 * PowerOfTen(37) + 1));
-  EXPECT_EQ(DivideDecimals(1, 0, 3, 0, 6), std::optional<__int128>(333333));
-  EXPECT_EQ(DivideDecimals(-5, 1, 1, 0, 1), std::optional<__int128>(-5));
-  // Halves go away from zero.
-  EXPECT_EQ(DivideDecimals(1, 0, 2'000'000, 0, 6), std::optional<__int128>(1));
-  EXPECT_EQ(DivideDecimals(-1, 0, 2'000'000, 0, 6), std::optional<__int128>(-1));
-  EXPECT_EQ(DivideDecimals(most, 0, most, 38, 38), std::nullopt);
-  EXPECT_EQ(DivideDecimals(most, 38, most, 38, 38), std::nullopt);  // 1 with 38 decimals has 39 digits
   EXPECT_EQ(Rescale(5, 1, 0), std::optional<__int128>(1));
   EXPECT_EQ(Rescale(-5, 1, 0), std::optional<__int128>(-1));
   EXPECT_EQ(Rescale(most, 1, 0), std::optional<__int128>(PowerOfTen(37)));

@@ -55,7 +55,6 @@ TEST(AggregateTest, VariancesAreExactHoweverLargeTheirSums) {
        {Function::kVarPop, Function::kStddevPop, Function::kCovarPop, Function::kCorr, Function::kVarSamp}) {
     aggregation.aggregates.push_back(MakeAggregate(function, aggregation.schema, 0));
     if (plan::ArgumentsOf(function) == 1) {
-      aggregation.aggregates.back().type = Type::Decimal(4);
       continue;
     }
     aggregation.aggregates.back().second = SlotExpr(aggregation.schema, 1);
@@ -67,8 +66,12 @@ TEST(AggregateTest, VariancesAreExactHoweverLargeTheirSums) {
     input.push_back(
         {Cell::Number(far + (i % 2 == 0 ? 200 : 600)), Cell::Number(-far - (i % 2 == 0 ? 100 : 0))});
   StepDriver driver(1);
-  const Tuple wanted = {Cell::Number(40'000), Cell::Number(20'000), Cell::Number(OrderedBits(1.0)),
-                        Cell::Number(OrderedBits(1.0)), Cell::Number(40'003)};  // 4 · 12000 / 11999 = 4.00033
+  const auto numeric = [](std::string_view text) {
+    return Cell::Number(PackNumeric(ParseNumericText(text).value()));
+  };
+  const Tuple wanted = {numeric("4.0000000000000000"), numeric("2.0000000000000000"),
+                        Cell::Number(OrderedBits(1.0)), Cell::Number(OrderedBits(1.0)),
+                        numeric("4.0003333611134261")};  // 4 · 12000 / 11999
   const std::unique_ptr<const AggregatePlan> plan = aggregation.Plan();
   AggregateSink sink(*plan, driver.budget());
   ASSERT_TRUE(driver.RunInto(aggregation.schema, input, sink, 3).ok());
@@ -253,13 +256,18 @@ std::string StateOf(const absl::Status& status) {
   return error ? error->sqlstate : std::string(status.ToString());
 }
 
-TEST(AverageTest, HalvesAreRoundedAwayFromZero) {
-  const Type tenths = Type::Decimal(1);
-  EXPECT_EQ(AverageOf(1, 4, 0, tenths).value(), 3);    // 0.25
-  EXPECT_EQ(AverageOf(-1, 4, 0, tenths).value(), -3);  // -0.25
-  EXPECT_EQ(AverageOf(5, 3, 0, tenths).value(), 17);
-  EXPECT_EQ(AverageOf(-7, 1, 1, tenths).value(), -7);
-  EXPECT_EQ(StateOf(AverageOf(PowerOfTen(38), 1, 0, tenths).status()), "22003");
+/// PostgreSQL's scales: at least 16 significant digits.
+TEST(AverageTest, ItsScaleDependsOnTheValue) {
+  const auto average = [](__int128 sum, int64_t count, int scale) {
+    const auto word = AverageOf(sum, count, scale);
+    return word.ok() ? NumericText(UnpackNumeric(*word)) : StateOf(word.status());
+  };
+  EXPECT_EQ(average(1, 3'000'000, 0), "0.000000333333333333333333");
+  EXPECT_EQ(average(-1, 4, 0), "-0.25000000000000000000");
+  EXPECT_EQ(average(5, 3, 0), "1.6666666666666667");
+  EXPECT_EQ(average(-7, 1, 1), "-0.70000000000000000000");
+  EXPECT_EQ(average(PowerOfTen(38) - 1, 3, 2), "333333333333333333333333333333333333");
+  EXPECT_EQ(average(PowerOfTen(38), 1, 0), "22003");
 }
 
 /// Intermediate sums may have more than 38 digits, on any server; a result may not.

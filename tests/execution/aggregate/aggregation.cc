@@ -20,23 +20,6 @@ namespace {
 
 using plan::AggregateFunction;
 
-/// Rounded half away from zero. Tests keep the numbers small.
-Cell Average(__int128 sum, int64_t count, int up) {
-  const __int128 scaled = sum * PowerOfTen(up);
-  return Cell::Number((2 * scaled + (scaled < 0 ? -count : count)) / (2 * count));
-}
-
-/// The root of above / below at a scale, half away from zero: the largest number that is not too large.
-__int128 Root(__int128 above, __int128 below, int scale) {
-  const __int128 wanted = 4 * above * PowerOfTen(2 * scale);
-  __int128 least = 0, most = PowerOfTen(scale + 7);
-  while (most - least > 1) {
-    const __int128 middle = least + (most - least) / 2;
-    ((2 * middle - 1) <= wanted / below / (2 * middle - 1) ? least : most) = middle;
-  }
-  return least;
-}
-
 /// Variances and related functions, of small numbers.
 Cell Moment(const plan::Aggregate& aggregate, const std::vector<Cell>& xs, const std::vector<Cell>& ys) {
   const bool sample = aggregate.function == AggregateFunction::kVarSamp ||
@@ -52,15 +35,10 @@ Cell Moment(const plan::Aggregate& aggregate, const std::vector<Cell>& xs, const
     yy += ys[i].number * ys[i].number;
     xy += xs[i].number * ys[i].number;
   }
-  const int scale = aggregate.type.scale, scale_x = aggregate.argument.type.scale,
-            scale_y = aggregate.second.type.scale;
-  const __int128 below = n * (n - sample), of_x = n * xx - x * x, of_y = n * yy - y * y,
-                 both = n * xy - x * y;
-  const auto rounded = [&](__int128 above, int up) {
-    const __int128 magnitude = (above < 0 ? -above : above) * PowerOfTen(up);
-    const __int128 value = (2 * magnitude + below) / (2 * below);
-    return Cell::Number(above < 0 ? -value : value);
-  };
+  const bool root = aggregate.function == AggregateFunction::kStddevPop ||
+                    aggregate.function == AggregateFunction::kStddevSamp;
+  const int scale_x = aggregate.argument.type.scale, scale_y = aggregate.second.type.scale;
+  const __int128 of_x = n * xx - x * x, of_y = n * yy - y * y, both = n * xy - x * y;
   const auto real = [](long double value, int power) {
     const long double ten = std::pow(10.0L, std::abs(power));
     return Cell::Number(OrderedBits(static_cast<double>(power < 0 ? value / ten : value * ten)));
@@ -70,10 +48,10 @@ Cell Moment(const plan::Aggregate& aggregate, const std::vector<Cell>& xs, const
   switch (aggregate.function) {
     case AggregateFunction::kVarPop:
     case AggregateFunction::kVarSamp:
-      return rounded(of_x, scale - 2 * scale_x);
     case AggregateFunction::kStddevPop:
     case AggregateFunction::kStddevSamp:
-      return Cell::Number(Root(of_x, below, scale - scale_x));
+      return Cell::Number(
+          PackNumeric(*DecimalVariance(x, xx, scale_x, static_cast<int64_t>(n), sample, root)));
     case AggregateFunction::kCovarPop:
     case AggregateFunction::kCovarSamp:
       return real(both / rows / (n - sample), -scale_x - scale_y);
@@ -133,9 +111,9 @@ Cell Aggregated(const plan::Aggregate& aggregate, std::span<const Tuple> rows) {
     case AggregateFunction::kSum:
       return cells.empty() ? Cell() : Cell::Number(sum);
     case AggregateFunction::kAverage:
-      return cells.empty()
-                 ? Cell()
-                 : Average(sum, std::ssize(cells), aggregate.type.scale - aggregate.argument.type.scale);
+      return cells.empty() ? Cell()
+                           : Cell::Number(PackNumeric(
+                                 *DecimalAverage(sum, aggregate.argument.type.scale, std::ssize(cells))));
     case AggregateFunction::kBitAnd:
       return cells.empty() ? Cell() : Cell::Number(all);
     case AggregateFunction::kBitOr:
@@ -167,15 +145,14 @@ std::unique_ptr<const AggregatePlan> Aggregation::Plan(AggregateInput input) con
 plan::Aggregate MakeAggregate(AggregateFunction function, const plan::Schema& schema, uint32_t slot) {
   plan::Aggregate aggregate{
       .function = function, .argument = SlotExpr(schema, slot), .type = schema[slot].type};
-  const uint8_t scale = aggregate.type.scale;
   if (plan::ArgumentsOf(function) == 0) aggregate.argument = plan::Expr();
-  if (plan::HasMoments(function)) aggregate.type = Type::Decimal(static_cast<uint8_t>(2 * scale + 4));
+  if (plan::HasMoments(function)) aggregate.type = Type::Numeric();
   if (plan::ArgumentsOf(function) > 1) {
     aggregate.type = Type::Double();
     aggregate.second = aggregate.argument;
   }
   if (function == AggregateFunction::kAverage) {
-    aggregate.type = Type::Decimal(static_cast<uint8_t>(scale + 6));
+    aggregate.type = Type::Numeric();
   } else if (function == AggregateFunction::kCountRows || function == AggregateFunction::kCount ||
              function == AggregateFunction::kCountDistinct) {
     aggregate.type = Type::Integer();

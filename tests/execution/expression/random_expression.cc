@@ -71,13 +71,16 @@ Expr RandomExpression::Leaf(TypeKind kind) {
 }
 
 Expr RandomExpression::Any(int depth) {
-  switch (Below(random_, 10)) {
+  switch (Below(random_, 11)) {
+    case 10:
+      return OwnScale(depth);
     case 6:
       return Double(depth);
     case 7:
       return Interval(depth);
     case 8:
-      return Call(OneOf<char>(random_, {'t', 'b', 'i', 'n', 'f', 'D', 'T', 'Z', 'C', 'I', 'B', '='}), depth);
+      return Call(OneOf<char>(random_, {'t', 'b', 'i', 'n', 'N', 'f', 'D', 'T', 'Z', 'C', 'I', 'B', '='}),
+                  depth);
     case 9:
       return Chance(random_, 50) ? Uuid(depth) : Bytes(depth);
     case 0:
@@ -125,13 +128,11 @@ Expr RandomExpression::Arithmetic(int depth) {
   Expr a = Number(depth - 1), b = Number(depth - 1);
   const bool integers = a.type.kind == TypeKind::kInteger && b.type.kind == TypeKind::kInteger;
   Type type = ScaleOf(a, b);
-  if (op == Op::kModulo && !integers) return CastTo(std::move(a), type);
+  if ((op == Op::kModulo || op == Op::kDivide) && !integers) return CastTo(std::move(a), type);
   if (op == Op::kMultiply && !integers) {
     if (a.type.scale + b.type.scale > kMaxDecimalDigits) return a;
     type = Type::Decimal(static_cast<uint8_t>(a.type.scale + b.type.scale));
   }
-  if (op == Op::kDivide && !integers)
-    type = Type::Decimal(std::max<uint8_t>({a.type.scale, b.type.scale, 6}));
   Expr e = Node(op, type, {});
   e.children.push_back(std::move(a));
   e.children.push_back(std::move(b));
@@ -147,6 +148,10 @@ Expr RandomExpression::Integer(int depth) {
 Expr RandomExpression::Number(int depth) {
   if (depth <= 0) return Leaf(Chance(random_, 50) ? TypeKind::kInteger : TypeKind::kDecimal);
   if (Chance(random_, 5)) return CastTo(Double(depth - 1), Type::Integer(), 8);
+  if (Chance(random_, 5))
+    return CastTo(OwnScale(depth - 1), Type::Integer(), OneOf<int>(random_, {-1, 2, 4}));
+  if (Chance(random_, 5))
+    return CastTo(OwnScale(depth - 1), Type::Decimal(static_cast<uint8_t>(Below(random_, 20))));
   if (Chance(random_, 10)) return Call(Chance(random_, 50) ? 'i' : 'n', depth);
   switch (Below(random_, 12)) {
     case 0:
@@ -233,12 +238,12 @@ Expr RandomExpression::Text(int depth) {
 Expr RandomExpression::Comparison(int depth) {
   const Op op = OneOf<Op>(
       random_, {Op::kEqual, Op::kNotEqual, Op::kLess, Op::kLessEqual, Op::kGreater, Op::kGreaterEqual});
-  const Maker of =
-      OneOf<Maker>(random_, {&RandomExpression::Number, &RandomExpression::Number, &RandomExpression::Text,
-                             &RandomExpression::Text, &RandomExpression::Date, &RandomExpression::Timestamp,
-                             &RandomExpression::Bool, &RandomExpression::Double, &RandomExpression::Interval,
-                             &RandomExpression::Uuid, &RandomExpression::Bytes,
-                             &RandomExpression::TimestampTz, &RandomExpression::Time});
+  const Maker of = OneOf<Maker>(
+      random_, {&RandomExpression::Number, &RandomExpression::Number, &RandomExpression::Text,
+                &RandomExpression::Text, &RandomExpression::Date, &RandomExpression::Timestamp,
+                &RandomExpression::Bool, &RandomExpression::Double, &RandomExpression::Interval,
+                &RandomExpression::Uuid, &RandomExpression::Bytes, &RandomExpression::TimestampTz,
+                &RandomExpression::Time, &RandomExpression::OwnScale});
   Expr e = Node(op, Type::Bool(), {});
   e.children.push_back((this->*of)(depth - 1));
   e.children.push_back((this->*of)(depth - 1));
@@ -249,7 +254,7 @@ Expr RandomExpression::In(int depth) {
   const Maker of =
       OneOf<Maker>(random_, {&RandomExpression::Number, &RandomExpression::Text, &RandomExpression::Date,
                              &RandomExpression::Bool, &RandomExpression::Double, &RandomExpression::Interval,
-                             &RandomExpression::Uuid, &RandomExpression::Bytes});
+                             &RandomExpression::Uuid, &RandomExpression::Bytes, &RandomExpression::OwnScale});
   Expr e = Node(Op::kIn, Type::Bool(), {});
   e.children.push_back((this->*of)(depth - 1));
   const uint64_t items = 1 + Below(random_, Chance(random_, 50) ? 4 : 30);
@@ -297,6 +302,7 @@ Expr RandomExpression::Double(int depth) {
       return Case(&RandomExpression::Double, depth);
     case 2:
       return CastTo(Chance(random_, 40)   ? Leaf(TypeKind::kReal)
+                    : Chance(random_, 20) ? OwnScale(depth - 1)
                     : Chance(random_, 80) ? Number(depth - 1)
                                           : Text(depth - 1),
                     Type::Double());
@@ -325,6 +331,32 @@ Expr RandomExpression::Interval(int depth) {
   return Chance(random_, 20) ? Case(&RandomExpression::Interval, depth) : Call('I', depth);
 }
 
+Expr RandomExpression::OwnScale(int depth) {
+  if (depth <= 0 || Chance(random_, 20)) return Leaf(TypeKind::kNumeric);
+  switch (Below(random_, 8)) {
+    case 0:
+      return Case(&RandomExpression::OwnScale, depth);
+    case 1:
+      return CastTo(Chance(random_, 60) ? Number(depth - 1) : Text(depth - 1), Type::Numeric());
+    case 2:
+      return CastTo(Double(depth - 1), Type::Numeric());
+    case 3:
+      return Node(Op::kNegate, Type::Numeric(), {OwnScale(depth - 1)});
+    case 4: {  // rounded to a constant number of decimals it is a decimal
+      Expr call = Call('N', depth);
+      return call.type.numeric() ? CastTo(std::move(call), Type::Numeric()) : call;
+    }
+    default: {
+      const Op op = OneOf<Op>(random_, {Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kDivide, Op::kModulo});
+      Expr e = Node(op, Type::Numeric(), {});
+      e.children.push_back(OwnScale(depth - 1));
+      e.children.push_back(OwnScale(depth - 1));
+      e.position = static_cast<int>(Below(random_, 1000));
+      return e;
+    }
+  }
+}
+
 Expr RandomExpression::Uuid(int depth) {
   return depth > 0 && Chance(random_, 20) ? Case(&RandomExpression::Uuid, depth) : Leaf(TypeKind::kUuid);
 }
@@ -347,6 +379,8 @@ Expr RandomExpression::Operand(char letter, int depth) {
       Expr number = Number(depth);
       return number.type.kind == TypeKind::kDecimal ? number : CastTo(std::move(number), Type::Decimal(2));
     }
+    case 'N':
+      return OwnScale(depth);
     case 'f':
       return Double(depth);
     case 'D':
@@ -378,7 +412,7 @@ Expr RandomExpression::Call(char result, int depth) {
   std::string letters = signature.arguments;
   if (letters.back() == '*')
     letters = std::string(letters.size() - 1, letters[0]) + letters[letters.size() - 2];
-  const char same = OneOf<char>(random_, {'t', 'i', 'f', 'D', 'T', 'Z', 'C', 'I', 'U', 'B'});
+  const char same = OneOf<char>(random_, {'t', 'i', 'f', 'N', 'D', 'T', 'Z', 'C', 'I', 'U', 'B'});
   Expr e = Node(Op::kFunction, {}, {});
   e.index = static_cast<int>(signature.function);
   e.position = static_cast<int>(Below(random_, 1000));
@@ -417,6 +451,11 @@ Expr RandomExpression::Call(char result, int depth) {
         if (e.children[i].type.kind == TypeKind::kInteger && Chance(random_, 60))
           e.children[i] = LiteralOf(Value::Integer(static_cast<int64_t>(Below(random_, 3))));
       }
+      break;
+    case Function::kNumericLimb:
+    case Function::kNumericSquareLimb:
+      if (Chance(random_, 80))
+        e.children[1] = LiteralOf(Value::Integer(static_cast<int64_t>(Below(random_, 7)) - 1));
       break;
     case Function::kSubstring:
     case Function::kLeft:

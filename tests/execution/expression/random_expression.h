@@ -21,6 +21,7 @@ class RandomExpression {
   plan::Expr Timestamp(int depth);
   plan::Expr Double(int depth);
   plan::Expr Interval(int depth);
+  plan::Expr OwnScale(int depth);
   plan::Expr Uuid(int depth);
   plan::Expr Bytes(int depth);
   plan::Expr TimestampTz(int depth);

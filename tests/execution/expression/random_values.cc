@@ -77,6 +77,12 @@ Value RandomValue(Random& random, const Type& type, bool far) {
       value = Value::Span(interval);
       break;
     }
+    case TypeKind::kNumeric:
+      value = Value::OfNumeric(
+          FitNumeric(far ? RandomNumber(random) : static_cast<int64_t>(Below(random, 40)) - 5,
+                     static_cast<int>(Below(random, far ? kMaxNumericScale + 1 : 3)))
+              .value_or(Numeric()));
+      break;
     case TypeKind::kUuid: {
       std::string bytes(16, static_cast<char>(0x7f + Below(random, 2)));
       bytes[15] = static_cast<char>(Below(random, 4));
@@ -102,7 +108,7 @@ std::vector<RandomSlot> RandomSlots(Random& random) {
       Type::Decimal(11), Type::Date(),    Type::Date(),     Type::Timestamp(), Type::Bool(),
       Type::String(),    Type::String(),  Type::String(40), plan::CharType(6), plan::CharType(9),
       Type::Double(),    Type::Double(),  Type::Real(),     Type::Interval(),  Type::TimestampTz(),
-      Type::Time(),      Type::Uuid(),    Type::Bytes()};
+      Type::Time(),      Type::Uuid(),    Type::Bytes(),    Type::Numeric(),   Type::Numeric()};
   std::vector<RandomSlot> slots;
   for (const Type& type : types) {
     RandomSlot& slot = slots.emplace_back();

@@ -288,6 +288,32 @@ TEST_F(PageCheck, RefusesNumbersOutsideOfTheirBounds) {
   EXPECT_FALSE(Refuses());
 }
 
+TEST(PageCheckOfNumerics, RefusesWordsThatAreNone) {
+  const RowLayout layout = Of({{Type::Numeric(), true, {}}, {Type::Numeric(), false, {}}});
+  const auto page = std::make_unique<std::byte[]>(kPageBytes);
+  layout.Clear(page.get());
+  PageHeader header;
+  std::memcpy(&header, page.get(), sizeof(header));
+  header.rows = 2;
+  std::memcpy(page.get(), &header, sizeof(header));
+  const auto refuses = [&](size_t row, size_t field, __int128 word) {
+    std::byte* const at = page.get() + kPageHeaderBytes + row * layout.stride() + layout.field(field).offset;
+    std::memcpy(at, &word, sizeof(word));
+    layout.Seal(page.get(), kSealedAttempt);
+    const bool refused = absl::IsDataLoss(layout.CheckPage({page.get(), kPageBytes}, kSealedAttempt));
+    std::memset(at, 0, sizeof(word));
+    return refused;
+  };
+  for (const size_t row : {0, 1}) {
+    for (const size_t field : {0, 1}) {
+      EXPECT_FALSE(refuses(row, field, PackNumeric({PowerOfTen(36) - 1, 38})));
+      EXPECT_FALSE(refuses(row, field, PackNumeric({1 - PowerOfTen(36), 0})));
+      EXPECT_TRUE(refuses(row, field, PackNumeric({PowerOfTen(36), 0})));
+      EXPECT_TRUE(refuses(row, field, PackNumeric({1, 39})));
+    }
+  }
+}
+
 /// These are checked together.
 TEST(PageCheckOfPairs, RefusesNumbersOutsideOfTheirBounds) {
   constexpr uint32_t kRows = 21, kMost = 1 << 30;

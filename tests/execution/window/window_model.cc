@@ -181,12 +181,6 @@ class Model {
   }
 
   /// above / below at the result's scale, half away from zero; tests keep the numbers small.
-  Cell Rounded(__int128 above, __int128 below, int scale) const {
-    above *= PowerOfTen(call_.type.scale);
-    below *= PowerOfTen(scale);
-    const __int128 magnitude = ((above < 0 ? -above : above) * 2 + below) / (2 * below);
-    return Cell::Number(above < 0 ? -magnitude : magnitude);
-  }
   Cell AggregateOf(const std::vector<size_t>& frame) const {
     if (call_.aggregate == AggregateFunction::kCountRows) return Cell::Number(std::ssize(frame));
     std::vector<size_t> rows;
@@ -222,7 +216,7 @@ class Model {
       case AggregateFunction::kSum:
         return Cell::Number(sum);
       case AggregateFunction::kAverage:
-        return Rounded(sum, n, scale);
+        return Cell::Number(PackNumeric(*DecimalAverage(sum, scale, static_cast<int64_t>(n))));
       case AggregateFunction::kMin:
       case AggregateFunction::kBoolAnd:
         return least;
@@ -238,9 +232,12 @@ class Model {
       case AggregateFunction::kStringAggregate:
         return Cell::Text(text);
       case AggregateFunction::kVarPop:
-        return Rounded(n * squares - sum * sum, n * n, 2 * scale);
+        return Cell::Number(
+            PackNumeric(*DecimalVariance(sum, squares, scale, static_cast<int64_t>(n), false, false)));
       case AggregateFunction::kVarSamp:
-        return n < 2 ? Cell() : Rounded(n * squares - sum * sum, n * (n - 1), 2 * scale);
+        if (n < 2) return Cell();
+        return Cell::Number(
+            PackNumeric(*DecimalVariance(sum, squares, scale, static_cast<int64_t>(n), true, false)));
       case AggregateFunction::kCovarPop:
         return Cell::Number(OrderedBits(static_cast<double>(
             static_cast<long double>(n * products - sum * other) / n / n /

@@ -233,7 +233,7 @@ WindowCall RandomCall(RandomStream& random, bool ordered, TypeKind key) {
     case 14:
       return Aggregate(AggregateFunction::kSum, {kDecimal}, Type::Decimal(2), frame);
     case 15:
-      return Aggregate(AggregateFunction::kAverage, {kNumber}, Type::Decimal(6), frame);
+      return Aggregate(AggregateFunction::kAverage, {kNumber}, Type::Numeric(), frame);
     case 16:
     case 17:
       return Aggregate(random.OneIn(2) ? AggregateFunction::kMin : AggregateFunction::kMax, {kText},
@@ -254,7 +254,7 @@ WindowCall RandomCall(RandomStream& random, bool ordered, TypeKind key) {
       return Aggregate(AggregateFunction::kStringAggregate, {kText, kDelimiter}, Type::String(), frame);
     case 23:
       return Aggregate(random.OneIn(2) ? AggregateFunction::kVarPop : AggregateFunction::kVarSamp, {kNumber},
-                       Type::Decimal(6), frame);
+                       Type::Numeric(), frame);
     default:
       return Aggregate(AggregateFunction::kCovarPop, {kNumber, kDecimal}, Type::Double(), frame);
   }

@@ -609,6 +609,175 @@ to_char(12, '9.9.9')
 to_char(12, 'S9S')
 to_char(12, 'PR9')
 to_char(12, '9EEEE9')
+# Numbers whose scale depends on the values
+1.0 / 3
+2 / 3.0
+10 / 4.0
+-10 / 4.0
+5 / 1e7
+1 / 3.00
+1.00 / 3
+100 / 3.0
+12345 / 7.0
+1.5 / 0.25
+0.0001 / 3
+1 / 12345678.0
+1/(3/12345678.0)
+1.0 / 9999999999999999
+9999999999999999 / 1.0
+123456789012345678901234567890 / 7.0
+1e20 / 3
+1e-20 / 3
+0 / 5.0
+0.000 / 5
+1.0 / 0.0
+1 / 0.0
+3 / 12345678.0
+3.0 / 2 * 2
+3.0 / 2 + 1
+1 - 1.0 / 3
+-(1.0 / 3)
+(1.0 / 3) * 3
+(1.0 / 3) = 0.33333333333333333333
+(1.0 / 3)::text
+(1.0 / 4)::text
+(1.0 / 3)::numeric(10,2)
+(2.0 / 3)::numeric(10,2)
+(2.0 / 3)::int
+(5.0 / 2)::bigint
+(-5.0 / 2)::bigint
+(1.0 / 3)::double precision
+(1.0 / 3)::real
+(1e30 / 3)::int
+(1e30 / 3)::numeric(10,2)
+(2.0 / 3)::numeric
+abs(-1.0 / 3)
+sign(-1.0 / 3)
+floor(-1.0 / 3)
+ceil(1.0 / 3)
+ceil(-1.0 / 3)
+trunc(5.0 / 3)
+trunc(5.0 / 3, 3)
+trunc(-5.0 / 3, 3)
+trunc(500.0 / 3, -1)
+round(5.0 / 3)
+round(5.0 / 3, 4)
+round(-5.0 / 3, 4)
+round(500.0 / 3, -1)
+round(5.0 / 3, 25)
+round(99999999999999999999999999999999999.95, 0)
+round(9999999999999999999999999999999999999.5)
+round(1.2345, 1 + 1)
+div(7.0 / 2, 1)
+div(7.5, 2)
+div(-7.0 / 2, 0.7)
+mod(7.0 / 2, 1)
+(7.0 / 3) % 2
+-(7.0 / 3) % 2
+(7.0 / 3) % 0
+greatest(1.0 / 3, 0.5)
+least(1.0 / 3, 0.5, 2)
+coalesce(null, 1.0 / 3)
+case when true then 1.0 / 3 else 2 end
+case when true then 2.50 else 1.0 / 3 end
+nullif(1.0 / 4, 0.25)
+nullif(1.0 / 3, 0.25)
+1.0 / 4 in (0.25, 1)
+1.0 / 4 in (0.5, null)
+0.25 in (1.0 / 4, 3)
+1.0 / 4 between 0.25 and 0.250
+1.0 / 3 > 0
+1.0 / 3 < 0.33333333333333333334
+1.0 / 3 <> 1.00 / 3
+1.0 / 8 = 0.125
+1.0 / 8 = 0.125::double precision
+1.0 / 8 = 1
+1.0 / 3 is null
+(1.0 / 3) is distinct from (2.0 / 6)
+1.0 / null
+null / 2.0
+1.0::numeric / 2
+'1.50'::numeric
+'1e3'::numeric
+'1e-3'::numeric
+' 12.500 '::numeric
+'-.5'::numeric
+'1.'::numeric
+'abc'::numeric
+''::numeric
+'1e'::numeric
+lower('1.50')::numeric
+'1.50'::numeric + 1
+'1.50'::numeric * 2.000
+'1.50'::numeric = 1.5
+('1.50'::numeric)::text
+(0.1::double precision * 3)::numeric
+(1.0::double precision / 3)::numeric
+1e20::double precision::numeric
+1e-7::double precision::numeric
+123456789.123456789::double precision::numeric
+0.1::real::numeric
+1234567.8::real::numeric
+'NaN'::double precision::int
+power(2.0, 10)
+power(2.0, -2)
+power(2.0, 0.5)
+power(1.1, 20)
+pow(1.5, 2.5)
+2.0 ^ 80
+2.0 ^ 0.5
+2 ^ 3.0
+power(0.5, 10)
+power(10.0, -5)
+power(1.0001, 10000)
+power(-2.0, 3)
+power(-2.0, 0.5)
+power(0.0, -1)
+power(0.0, 0)
+power(0.0, 2)
+power(7.0, 0)
+power(-999999999.999, 2)
+power(1+0.05/12, 360)
+200000*(0.05/12)
+sqrt(2.0)
+sqrt(16.0)
+sqrt(0.0)
+sqrt(0.0001)
+sqrt(12345678901234567890.0)
+sqrt(1.0 / 3)
+exp(1.0)
+exp(0.0)
+exp(-1.0)
+exp(10.5)
+exp(52.0)
+exp(-20.0)
+ln(2.0)
+ln(10.0)
+ln(0.5)
+ln(1.0)
+ln(1.0000001)
+ln(123456.789)
+ln(-1.0)
+log(100.0)
+log(2.0)
+log(2.0, 8.0)
+log(10, 1000)
+log(3.0, 10)
+log(1.0, 10)
+log10(2.0)
+log(0.5, 0.25)
+1.19*1.19*1.19*1.19*1.19
+to_char(1.0 / 3, '9.999')
+to_char(200.0 / 3, '999D99')
+length((1.0 / 3)::text)
+1.0 / 3 || 'x'
+extract(epoch from interval '1 second') / 3
+extract(hour from timestamp '2024-01-01 10:30') + extract(minute from timestamp '2024-01-01 10:30') / 60
+interval '1 hour' * (1.0 / 3)
+pg_typeof(1.0 / 3)
+pg_typeof(sqrt(2.0))
+pg_typeof('1.5'::numeric)
+
 # Text
 'a' || 'b'
 'a' || 1

@@ -1,4 +1,4 @@
-#include "optimizer/interval_keys.h"
+#include "optimizer/packed_keys.h"
 
 #include <algorithm>
 #include <utility>
@@ -19,14 +19,14 @@ using plan::Expr;
 using plan::Function;
 using plan::Op;
 
-bool IsInterval(const Type& type) {
-  return type.kind == TypeKind::kInterval;
+bool IsPacked(const Expr& expr) {
+  return expr.type.packed();
 }
-bool IsInterval(const Expr& expr) {
-  return IsInterval(expr.type);
+bool AnyPacked(const std::vector<lg::Column>& columns) {
+  return std::any_of(columns.begin(), columns.end(), [](const lg::Column& c) { return c.type.packed(); });
 }
-bool AnyInterval(const std::vector<lg::Column>& columns) {
-  return std::any_of(columns.begin(), columns.end(), [](const lg::Column& c) { return IsInterval(c.type); });
+bool IsNumeric(const Expr& expr) {
+  return expr.type.kind == TypeKind::kNumeric;
 }
 
 Expr Call(Function function, const Type& type, std::vector<Expr> operands) {
@@ -36,40 +36,49 @@ Expr Call(Function function, const Type& type, std::vector<Expr> operands) {
   return call;
 }
 
-Expr SpanExpr(Expr interval) {
+/// An interval's span, a numeric's key.
+__int128 KeyNumber(const Value& value) {
+  return value.type.kind == TypeKind::kNumeric ? NumericKey(value.unpacked()) : SpanOf(value.interval());
+}
+Expr NumberExpr(Expr packed) {
   const Type type = Type::Decimal(0);
-  if (!plan::IsLiteral(interval)) return Call(Function::kIntervalSpan, type, {std::move(interval)});
-  const Value& value = interval.literal;
-  return plan::MakeLiteral(value.null ? Value::Null(type) : Value::Decimal(nam::SpanOf(value.interval()), 0),
-                           interval.position);
+  if (!plan::IsLiteral(packed)) {
+    const Function key = IsNumeric(packed) ? Function::kNumericKey : Function::kIntervalSpan;
+    return Call(key, type, {std::move(packed)});
+  }
+  const Value& value = packed.literal;
+  return plan::MakeLiteral(value.null ? Value::Null(type) : Value::Decimal(KeyNumber(value), 0),
+                           packed.position);
 }
-Expr OrderOf(Expr interval) {
-  return Call(Function::kIntervalOrder, Type::Bytes(), {std::move(interval)});
+Expr OrderOf(Expr packed) {
+  const Function order = IsNumeric(packed) ? Function::kNumericOrder : Function::kIntervalOrder;
+  return Call(order, Type::Bytes(), {std::move(packed)});
 }
-Expr OfOrder(Expr order) {
-  return Call(Function::kIntervalOfOrder, Type::Interval(), {std::move(order)});
+Expr OfOrder(const Type& type, Expr order) {
+  const bool numeric = type.kind == TypeKind::kNumeric;
+  return Call(numeric ? Function::kNumericOfOrder : Function::kIntervalOfOrder, type, {std::move(order)});
 }
 
-/// The replacement of an interval as a key.
+/// The replacement of a packed value as a key.
 enum class Key : uint8_t {
-  kSpan,   // equal intervals are one
-  kParts,  // only identical intervals are one
+  kNumber,  // equal values are one
+  kBits,    // only identical values are one
 };
 Type KeyType(Key key) {
-  return key == Key::kSpan ? Type::Decimal(0) : Type::Bytes();
+  return key == Key::kNumber ? Type::Decimal(0) : Type::Bytes();
 }
-Expr KeyOf(Key key, Expr interval) {
-  return key == Key::kSpan ? SpanExpr(std::move(interval)) : OrderOf(std::move(interval));
+Expr KeyOf(Key key, Expr packed) {
+  return key == Key::kNumber ? NumberExpr(std::move(packed)) : OrderOf(std::move(packed));
 }
 
-/// Makes comparisons of intervals compare their keys.
+/// Makes comparisons of packed values compare their keys.
 void CompareKeys(Key key, Expr& e) {
   for (Expr& child : e.children) CompareKeys(key, child);
   const bool compares = (e.op >= Op::kEqual && e.op <= Op::kGreaterEqual) || e.op == Op::kIn ||
                         e.op == Op::kIsNull;  // so that IS NOT DISTINCT FROM is still recognized
-  if (!compares || !IsInterval(e.children[0])) return;
+  if (!compares || !IsPacked(e.children[0])) return;
   for (Expr& child : e.children) {
-    if (IsInterval(child)) child = KeyOf(key, std::move(child));
+    if (IsPacked(child)) child = KeyOf(key, std::move(child));
   }
 }
 
@@ -108,7 +117,11 @@ bool NeedsParts(const lg::AggregateCall& call) {
     case AggregateFunction::kMax:
     case AggregateFunction::kSum:
     case AggregateFunction::kAverage:
-      return IsInterval(call.argument);
+    case AggregateFunction::kVarPop:
+    case AggregateFunction::kVarSamp:
+    case AggregateFunction::kStddevPop:
+    case AggregateFunction::kStddevSamp:
+      return IsPacked(call.argument);
     default:
       return false;
   }
@@ -124,40 +137,102 @@ lg::AggregateCall Of(const lg::AggregateCall& call, AggregateFunction function, 
   return out;
 }
 
-/// The aggregates from which one of intervals is computed, and how.
+/// The aggregates from which one of packed values is computed, and how.
 struct Parts {
   std::vector<lg::AggregateCall> calls;
   std::vector<lg::Column> columns;  // their results
   Expr result;
 };
 
+/// Adds the calls of one aggregate's parts.
+class PartsBuilder {
+ public:
+  PartsBuilder(const lg::AggregateCall& call, Replacement& replacement)
+      : call_(call), replacement_(replacement) {}
+
+  absl::StatusOr<Parts> Build() && {
+    const AggregateFunction function = call_.function;
+    if (function == AggregateFunction::kMin || function == AggregateFunction::kMax) {
+      parts_.result = OfOrder(call_.type, Add(function, OrderOf(call_.argument), Type::Bytes()));
+    } else if (call_.distinct) {
+      return ToStatus({.message = "sum, avg and variance of distinct intervals and numerics with grouping "
+                                  "sets are not supported",
+                       .hint = "take them of EXTRACT(EPOCH FROM …), or of a CAST to decimal(p, s)",
+                       .sqlstate = sqlstate::kNotSupported});
+    } else if (IsNumeric(call_.argument)) {
+      parts_.result = OfNumerics();
+    } else {
+      parts_.result = OfIntervals();
+    }
+    return std::move(parts_);
+  }
+
+ private:
+  Expr Add(AggregateFunction function, Expr argument, const Type& type) {
+    parts_.calls.push_back(Of(call_, function, std::move(argument), type));
+    parts_.columns.push_back(replacement_.NewColumn(type));
+    return lg::MakeColumn(parts_.columns.back());
+  }
+
+  Expr OfIntervals() {
+    std::vector<Expr> sums;
+    for (const Function part : {Function::kIntervalMonths, Function::kIntervalDays, Function::kIntervalTime})
+      sums.push_back(
+          Add(AggregateFunction::kSum, Call(part, Type::Integer(), {call_.argument}), Type::Integer()));
+    Expr sum = Call(Function::kIntervalOfParts, Type::Interval(), std::move(sums));
+    if (call_.function == AggregateFunction::kSum) return sum;
+    Expr count = Add(AggregateFunction::kCount, call_.argument, Type::Integer());
+    return Call(Function::kIntervalQuotient, Type::Interval(),
+                {std::move(sum), plan::MakeNode(Op::kCast, Type::Double(), -1, {std::move(count)})});
+  }
+
+  void AddLimbs(Function limb, int limbs, std::vector<Expr>& sums) {
+    for (int i = 0; i < limbs; ++i) {
+      Expr which = plan::MakeLiteral(Value::Integer(i), -1);
+      sums.push_back(Add(AggregateFunction::kSum,
+                         Call(limb, Type::Decimal(0), {call_.argument, std::move(which)}), Type::Decimal(0)));
+    }
+  }
+
+  static Function ResultOf(AggregateFunction function) {
+    switch (function) {
+      case AggregateFunction::kSum:
+        return Function::kNumericOfLimbs;
+      case AggregateFunction::kAverage:
+        return Function::kNumericAverage;
+      case AggregateFunction::kVarPop:
+        return Function::kNumericVarPop;
+      case AggregateFunction::kVarSamp:
+        return Function::kNumericVarSamp;
+      case AggregateFunction::kStddevPop:
+        return Function::kNumericStddevPop;
+      default:
+        return Function::kNumericStddevSamp;
+    }
+  }
+
+  /// Sums of limbs are exact and in no order, as sums of whole numbers are.
+  Expr OfNumerics() {
+    const Function result = ResultOf(call_.function);
+    std::vector<Expr> operands;
+    AddLimbs(Function::kNumericLimb, kNumericLimbs, operands);
+    if (result >= Function::kNumericVarPop)
+      AddLimbs(Function::kNumericSquareLimb, kNumericSquareLimbs, operands);
+    operands.push_back(Add(AggregateFunction::kMax,
+                           Call(Function::kNumericScale, Type::Integer(), {call_.argument}),
+                           Type::Integer()));
+    if (result != Function::kNumericOfLimbs)
+      operands.push_back(Add(AggregateFunction::kCount, call_.argument, Type::Integer()));
+    return Call(result, Type::Numeric(), std::move(operands));
+  }
+
+  const lg::AggregateCall& call_;
+  Replacement& replacement_;
+  Parts parts_;
+};
+
 absl::StatusOr<Parts> PartsOf(const lg::AggregateCall& call, Replacement& replacement) {
-  Parts parts;
-  const auto add = [&](AggregateFunction function, Expr argument, const Type& type) {
-    parts.calls.push_back(Of(call, function, std::move(argument), type));
-    parts.columns.push_back(replacement.NewColumn(type));
-    return lg::MakeColumn(parts.columns.back());
-  };
-  if (call.function == AggregateFunction::kMin || call.function == AggregateFunction::kMax) {
-    parts.result = OfOrder(add(call.function, OrderOf(call.argument), Type::Bytes()));
-    return parts;
-  }
-  if (call.distinct) {
-    return ToStatus({.message = "sum and avg of distinct intervals with grouping sets are not supported",
-                     .hint = "take them of EXTRACT(EPOCH FROM …)",
-                     .sqlstate = sqlstate::kNotSupported});
-  }
-  std::vector<Expr> sums;
-  for (const Function part : {Function::kIntervalMonths, Function::kIntervalDays, Function::kIntervalTime})
-    sums.push_back(
-        add(AggregateFunction::kSum, Call(part, Type::Integer(), {call.argument}), Type::Integer()));
-  parts.result = Call(Function::kIntervalOfParts, Type::Interval(), std::move(sums));
-  if (call.function == AggregateFunction::kSum) return parts;
-  Expr count = add(AggregateFunction::kCount, call.argument, Type::Integer());
-  parts.result =
-      Call(Function::kIntervalQuotient, Type::Interval(),
-           {std::move(parts.result), plan::MakeNode(Op::kCast, Type::Double(), -1, {std::move(count)})});
-  return parts;
+  return PartsBuilder(call, replacement).Build();
 }
 
 class Rewriting {
@@ -179,18 +254,18 @@ class Rewriting {
  private:
   void Keys(std::vector<Expr>& keys) const {
     for (Expr& key : keys) {
-      if (IsInterval(key)) key = KeyOf(key_, std::move(key));
+      if (IsPacked(key)) key = KeyOf(key_, std::move(key));
     }
   }
   void Keys(std::vector<plan::OrderKey>& keys) const {
     for (plan::OrderKey& key : keys) {
-      if (IsInterval(key.expr)) key.expr = KeyOf(key_, std::move(key.expr));
+      if (IsPacked(key.expr)) key.expr = KeyOf(key_, std::move(key.expr));
     }
   }
 
   void Distinct(const lg::Node& node, lg::Distinct& distinct) const {
     Keys(distinct.order);
-    if (distinct.on.empty() && AnyInterval(node.columns)) {
+    if (distinct.on.empty() && AnyPacked(node.columns)) {
       for (const lg::Column& column : node.columns) distinct.on.push_back(lg::MakeColumn(column));
     }
     Keys(distinct.on);
@@ -198,19 +273,19 @@ class Rewriting {
 
   absl::Status Aggregate(lg::NodePtr& node) {
     auto& aggregate = *node->As<lg::Aggregate>();
-    const bool keys = std::any_of(aggregate.keys.begin(), aggregate.keys.end(),
-                                  [](const Expr& e) { return IsInterval(e); });
+    const bool keys =
+        std::any_of(aggregate.keys.begin(), aggregate.keys.end(), [](const Expr& e) { return IsPacked(e); });
     Replacement replacement(query_);
     const std::vector<lg::Column> before = node->columns;
     const size_t first_call = aggregate.keys.size(), calls = aggregate.aggregates.size();
     std::vector<lg::AggregateCall> now;
     std::vector<lg::Column> of_keys, of_calls;
     for (size_t k = 0; k < first_call; ++k) {
-      if (!IsInterval(aggregate.keys[k])) {
+      if (!IsPacked(aggregate.keys[k])) {
         of_keys.push_back(before[k]);
         continue;
       }
-      // One of the group's intervals; none in a grouping set without the key.
+      // One of the group's values; none in a grouping set without the key.
       now.push_back({.function = AggregateFunction::kMin,
                      .argument = OrderOf(aggregate.keys[k]),
                      .type = Type::Bytes()});
@@ -218,9 +293,10 @@ class Rewriting {
       aggregate.keys[k] = KeyOf(key_, std::move(aggregate.keys[k]));
       of_keys.push_back(replacement.NewColumn(KeyType(key_)));
       Expr missing = plan::MakeNode(Op::kIsNull, Type::Bool(), -1, {lg::MakeColumn(of_keys.back())});
-      Expr shown = plan::MakeNode(Op::kCase, Type::Interval(), -1,
-                                  {std::move(missing), plan::MakeLiteral(Value::Null(Type::Interval()), -1),
-                                   OfOrder(lg::MakeColumn(of_calls.back()))});
+      const Type type = before[k].type;
+      Expr shown = plan::MakeNode(Op::kCase, type, -1,
+                                  {std::move(missing), plan::MakeLiteral(Value::Null(type), -1),
+                                   OfOrder(type, lg::MakeColumn(of_calls.back()))});
       replacement.Compute(before[k], std::move(shown));
     }
     bool changed = keys;
@@ -235,7 +311,7 @@ class Rewriting {
         changed = true;
         continue;
       }
-      const bool counts = call.distinct && plan::ArgumentsOf(call.function) > 0 && IsInterval(call.argument);
+      const bool counts = call.distinct && plan::ArgumentsOf(call.function) > 0 && IsPacked(call.argument);
       if (counts) call.argument = KeyOf(key_, std::move(call.argument));
       now.push_back(std::move(call));
       of_calls.push_back(result);
@@ -286,7 +362,7 @@ class Rewriting {
   absl::Status SetOperation(lg::NodePtr& node) {
     auto& set = *node->As<lg::SetOperation>();
     using Kind = lg::SetOperation::Kind;
-    if (!AnyInterval(node->columns) || (set.kind == Kind::kUnion && set.all)) return absl::OkStatus();
+    if (!AnyPacked(node->columns) || (set.kind == Kind::kUnion && set.all)) return absl::OkStatus();
     if (set.kind == Kind::kUnion) {
       set.all = true;
       lg::DeriveColumns(*node);
@@ -362,7 +438,7 @@ class Rewriting {
   const Key key_;
 };
 
-absl::Status RewriteIntervals(lg::Query& query, Key key) {
+absl::Status RewritePacked(lg::Query& query, Key key) {
   NAM_RETURN_IF_ERROR(Rewriting(query, key).Visit(query.root));
   lg::DeriveAllColumns(*query.root);
   return absl::OkStatus();
@@ -370,12 +446,12 @@ absl::Status RewriteIntervals(lg::Query& query, Key key) {
 
 }  // namespace
 
-absl::Status UseSpansOfIntervals(lg::Query& query) {
-  return RewriteIntervals(query, Key::kSpan);
+absl::Status UseKeysOfPackedValues(lg::Query& query) {
+  return RewritePacked(query, Key::kNumber);
 }
 
-absl::Status UsePartsOfIntervals(lg::Query& query) {
-  return RewriteIntervals(query, Key::kParts);
+absl::Status UseBitsOfPackedValues(lg::Query& query) {
+  return RewritePacked(query, Key::kBits);
 }
 
 }  // namespace nam::optimizer

@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include "base/check.h"
+#include "types/numeric.h"
+#include "types/sql_error.h"
+#include "types/wide_numeric.h"
+
+namespace nam {
+namespace {
+
+/// Twice the bits of a number's square, and room for 2^63 rows.
+constexpr int kSumWords = 10;
+using SumWide = Wide<kSumWords>;
+
+template <int kWords>
+__int128 LimbOf(const Wide<kWords>& n, int i) {
+  return static_cast<__int128>((n >> (i * kNumericLimbBits)).low() &
+                               ((static_cast<unsigned __int128>(1) << kNumericLimbBits) - 1));
+}
+
+/// In two's complement.
+template <size_t kOf>
+SumWide OfWords(const std::array<uint64_t, kOf>& words) {
+  SumWide out;
+  out.words.fill(words.back() >> 63 != 0 ? ~uint64_t{0} : 0);
+  std::copy(words.begin(), words.end(), out.words.begin());
+  return out;
+}
+
+/// In two's complement.
+SumWide OfLimbs(const __int128* limbs, int n) {
+  SumWide out;
+  for (int i = 0; i < n; ++i) out = out + (SumWide::OfSigned(limbs[i]) << (i * kNumericLimbBits));
+  return out;
+}
+
+SumWide MagnitudeOf(const SumWide& n) {
+  return n.negative() ? -n : n;
+}
+
+absl::StatusOr<Numeric> InRange(const std::optional<Numeric>& number) {
+  if (!number.has_value()) return NumericOutOfRange(-1);
+  return *number;
+}
+
+/// `sum` / 10^unit in two's complement, whose numbers have `scale` decimals.
+absl::StatusOr<Numeric> AverageOf(const SumWide& sum, int unit, int scale, int64_t count) {
+  NAM_CHECK(count > 0);
+  const SumWide n = MagnitudeOf(sum), divisor(static_cast<unsigned __int128>(count));
+  const int wanted = QuotientScale(FirstDigitsOf(n, unit), FirstDigitsOf(divisor, 0), scale, 0);
+  return InRange(DivideWide(sum.negative(), n, unit, divisor, 0, wanted));
+}
+
+struct Spread {
+  SumWide sum, squares;  // of numbers in units of 10^-unit, and of their squares
+  int unit;
+  int scale;
+  int64_t count;
+};
+
+/// (n · Σx² - (Σx)²) / (n · (n - 1)), or / n². A root is that of the quotient at its scale, as in PostgreSQL.
+absl::StatusOr<Numeric> VarianceOf(const Spread& spread, bool sample, bool root) {
+  NAM_CHECK(spread.count > (sample ? 1 : 0));
+  const SumWide count(static_cast<unsigned __int128>(spread.count)), sum = MagnitudeOf(spread.sum);
+  const SumWide most = count * MagnitudeOf(spread.squares), least = sum * sum;
+  if (least >= most) return Numeric{};
+  const SumWide n = most - least, divisor = count * (sample ? count - SumWide(1) : count);
+  const int unit = 2 * spread.unit;
+  const int wanted = QuotientScale(FirstDigitsOf(n, unit), FirstDigitsOf(divisor, 0), 2 * spread.scale, 0);
+  if (!root) return InRange(DivideWide(false, n, unit, divisor, 0, wanted));
+  const SumWide power = WidePowerOfTen<kSumWords>(std::abs(wanted - unit));
+  const SumWide shifted = wanted >= unit ? divisor : divisor * power;
+  const auto [quotient, rest] = Divide(wanted >= unit ? n * power : n, shifted);
+  return InRange(RootOfWide(rest >= shifted - rest ? quotient + SumWide(1) : quotient, wanted, wanted));
+}
+
+}  // namespace
+
+__int128 NumericLimb(const Numeric& number, int i) {
+  const Wide<4> magnitude =
+      Wide<4>(Magnitude128(number.digits)) * WidePowerOfTen<4>(kMaxNumericScale - number.scale);
+  const Wide<4> n = number.digits < 0 ? -magnitude : magnitude;
+  if (i < kNumericLimbs - 1) return LimbOf(n, i);
+  // The bits from 168 on, of which there are 88, with the sign.
+  return static_cast<__int128>((n >> (i * kNumericLimbBits)).low() << 40) >> 40;
+}
+
+__int128 NumericSquareLimb(const Numeric& number, int i) {
+  const Wide<8> magnitude(Magnitude128(number.digits));
+  return LimbOf(magnitude * magnitude * WidePowerOfTen<8>(2 * (kMaxNumericScale - number.scale)), i);
+}
+
+std::optional<Numeric> NumericOfLimbs(const __int128 limbs[kNumericLimbs], int scale) {
+  const SumWide n = OfLimbs(limbs, kNumericLimbs);
+  return RoundWide(n.negative(), MagnitudeOf(n), kMaxNumericScale, scale);
+}
+
+absl::StatusOr<Numeric> NumericAverage(const __int128 sums[kNumericLimbs], int scale, int64_t count) {
+  return AverageOf(OfLimbs(sums, kNumericLimbs), kMaxNumericScale, scale, count);
+}
+
+absl::StatusOr<Numeric> DecimalAverage(__int128 sum, int scale, int64_t count) {
+  return AverageOf(SumWide::OfSigned(sum), scale, scale, count);
+}
+
+absl::StatusOr<Numeric> NumericVariance(const __int128 sums[kNumericLimbs],
+                                        const __int128 squares[kNumericSquareLimbs], int scale, int64_t count,
+                                        bool sample, bool root) {
+  return VarianceOf(
+      {OfLimbs(sums, kNumericLimbs), OfLimbs(squares, kNumericSquareLimbs), kMaxNumericScale, scale, count},
+      sample, root);
+}
+
+absl::StatusOr<Numeric> DecimalVariance(__int128 sum, __int128 squares, int scale, int64_t count, bool sample,
+                                        bool root) {
+  return VarianceOf({SumWide::OfSigned(sum), SumWide::OfSigned(squares), scale, scale, count}, sample, root);
+}
+
+absl::StatusOr<Numeric> DecimalVariance(const std::array<uint64_t, 3>& sum,
+                                        const std::array<uint64_t, 5>& squares, int scale, int64_t count,
+                                        bool sample, bool root) {
+  return VarianceOf({OfWords(sum), OfWords(squares), scale, scale, count}, sample, root);
+}
+
+}  // namespace nam
