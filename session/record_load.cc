@@ -62,6 +62,7 @@ class LoadAccess final : public RecordAccess {
   absl::Status Begin() override { return access_.Begin(); }
   absl::Status Commit() override { return access_.Commit(); }
   void Abort() override { access_.Abort(); }
+  absl::StatusOr<uint64_t> NewestCommit() override { return access_.NewestCommit(); }
   size_t Mark() const override { return access_.Mark(); }
   absl::Status RollBackTo(size_t mark) override { return access_.RollBackTo(mark); }
   absl::Status Lookup(const proto::Table& table, std::span<const std::string> keys,
