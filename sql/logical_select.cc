@@ -511,6 +511,7 @@ absl::StatusOr<NodePtr> AddLimit(const Node& select, const LimitCounts& counts, 
       for (const OrderKey& key : sort->keys) limit.ties.push_back(key.expr);
     }
   }
+  if (limit.rows == 0) return MakeNode(plan::logical::Values(), root->columns);  // computes no row
   if (!limit.rows.has_value() && limit.offset == 0) return root;
   return MakeNode(std::move(limit), {}, std::move(root));
 }
