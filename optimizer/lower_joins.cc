@@ -111,6 +111,15 @@ void AddEdge(const JoinEdge& edge, StarQuery& query) {
   if (!known) query.joins.push_back(edge);
 }
 
+/// Whether the condition repeats one of the last. Repeats only cost time, but so does a search among all of
+/// the hundred thousands that a statement may have.
+bool IsAmongLast(const std::vector<Expr>& conditions, const Expr& condition) {
+  constexpr size_t kMostCompared = 256;
+  const size_t compared = std::min(conditions.size(), kMostCompared);
+  return std::any_of(conditions.end() - static_cast<std::ptrdiff_t>(compared), conditions.end(),
+                     [&](const Expr& other) { return plan::SameExpr(other, condition); });
+}
+
 constexpr int kIntegerDigits = 19;
 
 /// Whether all numbers of so many digits fit the larger scale, too.
@@ -147,8 +156,7 @@ StarQuery QueryOf(const Block& block, const Renaming& renaming, const ColumnSet&
     renaming.Apply(condition);
     if (plan::EquatesTables(condition) && FitOneScale(condition, query.tables)) {
       AddEdge({condition.children[0].column, condition.children[1].column}, query);
-    } else if (std::none_of(query.conjuncts.begin(), query.conjuncts.end(),
-                            [&](const Expr& other) { return plan::SameExpr(other, condition); })) {
+    } else if (!IsAmongLast(query.conjuncts, condition)) {
       query.conjuncts.push_back(std::move(condition));
     }
   }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/interruption.h"
+#include "base/qualified_names.h"
 #include "base/status_macros.h"
 #include "catalog/record_extents.h"
 #include "storage/record_block.h"
@@ -82,8 +83,9 @@ const proto::RecordPart* FindIndex(const proto::Table& table, const std::string&
 
 absl::Status CheckNoConstraintNeeds(const proto::Table& table, const std::string& index) {
   const auto refuse = [&](const std::string& constraint, const std::string& of) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "cannot drop index %s because constraint %s on table %s requires it", index, constraint, of));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("cannot drop index %s because constraint %s on table %s requires it", index,
+                        BareName(constraint), of));
   };
   for (const std::string& unique : table.record().unique_constraints()) {
     if (unique == index) return refuse(unique, table.name());
