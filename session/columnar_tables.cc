@@ -1,6 +1,7 @@
 #include "session/columnar_tables.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -208,7 +209,7 @@ absl::StatusOr<ResultSet> ColumnarTables::Create(const sql::CreateTableStatement
     return AlreadyExists(statement);
   }
   NAM_RETURN_IF_ERROR(created);
-  return CommandResult("CREATE TABLE");
+  return CreatedTable(statement, "CREATE TABLE");
 }
 
 absl::StatusOr<ResultSet> ColumnarTables::CreateAs(const sql::CreateTableAsStatement& statement,
@@ -227,7 +228,10 @@ absl::StatusOr<ResultSet> ColumnarTables::CreateAs(const sql::CreateTableAsState
     return AlreadyExists(statement.create);
   }
   NAM_RETURN_IF_ERROR(rows.status());
-  result.command = statement.with_data ? absl::StrCat("SELECT ", *rows) : "CREATE TABLE AS";
+  ResultSet created = CreatedTable(statement.create,
+                                   statement.with_data ? absl::StrCat("SELECT ", *rows) : "CREATE TABLE AS");
+  result.command = std::move(created.command);
+  std::move(created.warnings.begin(), created.warnings.end(), std::back_inserter(result.warnings));
   return result;
 }
 

@@ -108,7 +108,8 @@ struct CreateTableStatement {
   proto::Table table;  // name, columns, primary key, checks, record: as the catalog takes them
   std::vector<proto::RecordPart> indexes;  // for UNIQUE constraints and foreign keys; without extents
   bool if_not_exists = false;
-  int position = -1;  // the name's
+  bool storage_by_default = false;  // neither WITH nor nam.default_storage says what kind of table it is
+  int position = -1;                // the name's
 };
 struct CopyStatement;
 /// CREATE TABLE … AS: a columnar table of a query's rows.

@@ -121,7 +121,10 @@ class TableBinder {
 
   absl::Status BindOptions() {
     using Storage = StorageOptions::Storage;
-    const bool columns = tables_.settings().default_storage == NameSettings::Storage::kColumnar;
+    const NameSettings::Storage by_setting = tables_.settings().default_storage;
+    const bool columns = by_setting == NameSettings::Storage::kColumnar;
+    statement_.storage_by_default =
+        node_.List("options").empty() && by_setting == NameSettings::Storage::kAuto;
     NAM_ASSIGN_OR_RETURN(options_, StorageOptions::From(node_.List("options"),
                                                         columns ? Storage::kColumnar : Storage::kRecord));
     if (!columnar()) table_.mutable_record()->set_versions(options_.versions);
