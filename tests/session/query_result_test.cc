@@ -112,7 +112,7 @@ const std::vector<std::string>& OrderedQueries() {
       "ok",
       "select 1, null, 'x', count(*) from t having count(*) > 0",
       "select count(*), sum(n) from t having sum(n) > 1000000",
-      "select k, count(distinct name), count(distinct n), avg(n) from t group by k order by k limit 0",
+      "select k, count(distinct name), count(distinct n), avg(n) from t group by k order by k limit 1",
       "select case when k is null then 'none' else name end as w, count(*) from t group by k, name order by "
       "w, k, name limit 900",
       "select ok, sum(price) + 1, min(price) from t group by ok order by ok desc nulls last",
@@ -121,7 +121,7 @@ const std::vector<std::string>& OrderedQueries() {
       "select c, day from t order by c desc nulls last, day desc, id limit 2000",
       "select id from t order by id limit 9223372036854775807 offset 9223372036854775807",
       "select id from t order by id limit 9223372036854775807 offset 1",
-      "select ok, id from t order by ok, id desc limit 0"};
+      "select ok, id from t order by ok, id desc limit 1"};
   return queries;
 }
 
@@ -142,7 +142,7 @@ const std::vector<std::string>& OtherQueries() {
       "select id from t order by k, id",
       "select id, ok from t order by ok, day desc, id limit 100",
       "select id, k from t order by k nulls first, id limit 1700 offset 1000",
-      "select id from t limit 0",
+      "select id from t limit 1",
       "select id from t offset 1000000"};
   return queries;
 }
