@@ -178,9 +178,8 @@ inline constexpr uint64_t kSlotWordOffset = 32;
 ///    a reader may not see a header that is locked for T by a client whose slot has left T.
 ///  - skipped leaves T only when all is taken back.
 ///  - The slot says claimed(T) before the ring's entry does, so a client that sees the entry can skip it.
-///  - claimed(T) ──CAS, the client──▶ claimed(T) with one move more, while it goes on with a long commit. A
-///  client
-///    is skipped only if its word stands still for its patience.
+///  - claimed(T) ──CAS, the client──▶ claimed(T) with one move more, while it goes on with a long commit.
+///    It is skipped only if its word stands still for its patience.
 enum class SlotFate : uint32_t { kOver = 0, kClaimed = 1, kCommitting = 2, kSkipped = 3 };
 class SlotWord {
  public:

@@ -154,7 +154,7 @@ absl::Status IndexKeeper::Enter(Entered& entered) {
               return index.shape().Compare(a.entry, b.entry) < 0;
             });
   const absl::Status inserted = index.Insert(entered.entries);
-  if (absl::IsAborted(inserted))
+  if (absl::IsAborted(inserted) && !AbortReasonOf(inserted).has_value())
     return AbortStatus(AbortReason::kWriteWrite, std::string(inserted.message()));
   NAM_RETURN_IF_ERROR(inserted);
   for (const OrderedIndex::Change& change : entered.entries) {

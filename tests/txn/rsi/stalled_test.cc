@@ -223,6 +223,49 @@ TEST_F(StalledTest, ALongCommitThatGoesOnIsNotSkipped) {
   }
 }
 
+/// A commit may notice that it was skipped while it makes index entries: it says so, since a commit that was
+/// skipped may be tried again. The keys are long, so that its entries take several windows of leaves.
+TEST_F(StalledTest, ACommitThatIsSkippedAmongItsEntriesSaysSo) {
+  constexpr uint64_t kRows = 300;  // each locked, and written, by a request
+  IndexDescription index{.name = "long", .key_bytes = 240};
+  for (int i = 0; i < 5; ++i) index.fields.push_back({.offset = 16, .bytes = 48});
+  int skipped = 0;
+  for (uint64_t requests = 2 * kRows; requests < 2 * kRows + 300; requests += 15) {
+    SCOPED_TRACE(requests);
+    Make();
+    cluster_->AddTable("items", {.row_bytes = sizeof(Item), .extent_bytes = 1 << 20});
+    cluster_->SetUsable("items", cluster_->AddIndex("items", index), 1);
+    MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+    RecordCluster::Member member(*cluster_, fabric, kVictim);
+    const std::unique_ptr<Session> session = *OpenRsiSession(member, kOneTry);
+    const TableHandle items = *session->OpenTable("items");
+    ASSERT_TRUE(session->Begin().ok());
+    for (uint64_t key = 0; key < kRows; ++key)
+      ASSERT_TRUE(session->Insert(items, BytesOf(Item{.key = key, .nulls = 1, .filling = {key * 7}})).ok());
+    ASSERT_TRUE(session->Commit().ok());
+    ASSERT_TRUE(session->Begin().ok());
+    for (uint64_t key = 0; key < kRows; ++key) {
+      Item item;
+      Lookup lookup{items, BytesOf(key), std::as_writable_bytes(std::span(&item, 1))};
+      ASSERT_TRUE(session->Read({&lookup, 1}).ok());
+      item.filling[0] = key * 11;
+      ASSERT_TRUE(session->Update(items, BytesOf(item)).ok());
+    }
+    Teller reader(*cluster_, 4);
+    fabric.PauseAfter(requests, [&] {
+      for (const Deadline end = clock().After(100'000); !clock().Passed(end);) {
+        reader.BalanceOf(3);
+        clock().SleepUntil(clock().After(500));
+      }
+    });
+    const absl::Status committed = session->Commit().status();
+    fabric.PauseAfter(MortalFabric::kNever, [] {});
+    EXPECT_TRUE(committed.ok() || AbortReasonOf(committed) == AbortReason::kSkipped) << committed;
+    skipped += !committed.ok();
+  }
+  EXPECT_GT(skipped, 5);
+}
+
 /// Each time that a client is skipped, others wait longer for its next claims: a commit that takes long
 /// completes although others wait.
 TEST_F(StalledTest, ALongCommitComesToItsEnd) {
