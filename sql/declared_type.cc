@@ -110,7 +110,7 @@ SqlType DeclaredAggregate(AggregateFunction function, const Expr& argument) {
       // Of varchar and text there is one function.
       if (argument.type.kind == TypeKind::kString && !plan::IsChar(argument.type)) return SqlType::Text();
       return argument.type.exact() ? SqlType{DeclaredType(argument).oid}
-                                     : SqlType{SqlTypeOf(argument.type).oid};
+                                   : SqlType{SqlTypeOf(argument.type).oid};
     case AggregateFunction::kBitAnd:
     case AggregateFunction::kBitOr:
     case AggregateFunction::kBitXor:
