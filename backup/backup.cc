@@ -39,10 +39,10 @@ std::string TimeText(int64_t wall_time_us) {
   return text;
 }
 
-absl::Status LostTable(const std::string& name, const std::string& why) {
-  return absl::FailedPreconditionError(absl::StrFormat(
-      "table %s has lost memory, and would be missing from the backup%s; load it again, or drop it", name,
-      why.empty() ? "" : absl::StrCat(": ", why)));
+absl::Status LostTable(const std::string& name, const std::string& why, const std::string& remedy) {
+  return absl::FailedPreconditionError(
+      absl::StrFormat("table %s has lost memory, and would be missing from the backup%s; %s", name,
+                      why.empty() ? "" : absl::StrCat(": ", why), remedy));
 }
 
 class Backup {
@@ -121,7 +121,7 @@ class Backup {
                                               : EntryKind::kColumnar;
     manifest_.entries.push_back({kind, table.rows(), table.name()});
     if (const auto missing = catalog::MissingServersOf(table, cluster_); !missing.empty())
-      return LostTable(table.name(), missing[0].lost);
+      return LostTable(table.name(), missing[0].lost, "load it again, or drop it");
     for (uint32_t g = 0; g < catalog::GroupCount(table); ++g) {
       const proto::ChainGroup group = catalog::DescribeGroup(table, g);
       std::set<uint32_t> servers = catalog::GroupServers(table, g);
@@ -144,7 +144,7 @@ class Backup {
     NAM_ASSIGN_OR_RETURN(
         const session::SavedRecords saved,
         session::SaveRecords(attachment_, *engine, directory_.PathOf(kRecordsName), options));
-    if (!saved.lost.empty()) return LostTable(saved.lost[0], "");
+    if (!saved.lost.empty()) return LostTable(saved.lost[0], "", "drop it");
     if (saved.tables.empty()) return absl::OkStatus();
     for (const session::SavedTable& table : saved.tables)
       manifest_.entries.push_back({EntryKind::kRecord, table.rows, table.name});

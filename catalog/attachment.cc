@@ -317,7 +317,9 @@ absl::Status ClusterAttachment::CheckGrant(fabric::Grants::Opening& opening, con
 
 absl::Status BuriedError(const std::string& name) {
   return absl::UnavailableError(
-      absl::StrCat(name, " is gone: it is buried; tables with blocks there must be loaded again"));
+      absl::StrCat(name,
+                   " is gone: it is buried; columnar tables with blocks there must be loaded again, record "
+                   "tables dropped"));
 }
 
 absl::StatusOr<std::shared_ptr<MemoryPeer>> ClusterAttachment::FindPeer(MemoryServerId server) {

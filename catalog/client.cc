@@ -36,6 +36,7 @@ class RemoteClient final : public Client {
   absl::Status Leave(MemberId member) override;
   absl::Status Bury(MemoryServerId server) override;
   absl::StatusOr<AllocationId> BeginLoad(MemberId member, const std::string& table, bool replace) override;
+  absl::StatusOr<AllocationId> BeginToEmpty(MemberId member, const std::string& table) override;
   absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table, AllocationId replaces) override;
   absl::Status AbortLoad(AllocationId allocation) override;
   absl::Status DropTable(const std::string& name) override;
@@ -217,6 +218,16 @@ absl::StatusOr<AllocationId> RemoteClient::BeginLoad(MemberId member, const std:
   request.set_member(member.value());
   request.set_table(table);
   request.set_replace(replace);
+  NAM_ASSIGN_OR_RETURN(const proto::BeginLoadReply reply, Call(kBeginLoad, request));
+  return AllocationId(reply.allocation());
+}
+
+absl::StatusOr<AllocationId> RemoteClient::BeginToEmpty(MemberId member, const std::string& table) {
+  proto::BeginLoadRequest request;
+  request.set_member(member.value());
+  request.set_table(table);
+  request.set_replace(true);
+  request.set_empties(true);
   NAM_ASSIGN_OR_RETURN(const proto::BeginLoadReply reply, Call(kBeginLoad, request));
   return AllocationId(reply.allocation());
 }

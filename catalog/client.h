@@ -51,6 +51,8 @@ class Client {
   virtual absl::Status Bury(MemoryServerId server) = 0;
 
   virtual absl::StatusOr<AllocationId> BeginLoad(MemberId member, const std::string& table, bool replace) = 0;
+  /// Begins a load without rows, instead of the table. Works with a full disk, as DROP does.
+  virtual absl::StatusOr<AllocationId> BeginToEmpty(MemberId member, const std::string& table) = 0;
   /// `replaces`: the allocation of the only table that it may replace. ABORTED if the name now belongs to
   /// another table or to none.
   virtual absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table, AllocationId replaces = {}) = 0;

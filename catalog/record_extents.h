@@ -22,4 +22,10 @@ inline uint64_t ExtentBytesOf(const proto::RecordStorage& record, proto::RecordP
   return kind == proto::HASH_INDEX ? std::max(bytes / kIndexShare, std::min(bytes, kIndexBytesMin)) : bytes;
 }
 
+/// The memory of one extent: the first ones of a part may be shorter than the others.
+inline uint64_t BytesOf(const proto::RecordStorage& record, proto::RecordPartKind kind,
+                        const proto::RecordExtent& extent) {
+  return extent.bytes() == 0 ? ExtentBytesOf(record, kind) : extent.bytes();
+}
+
 }  // namespace nam::catalog

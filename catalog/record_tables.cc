@@ -62,6 +62,10 @@ absl::Status CheckExtents(const google::protobuf::RepeatedPtrField<proto::Record
           "an extent at offset %d of memory server %d with allocation %d does not belong to allocation %d",
           extent.offset(), extent.server(), extent.allocation(), allocation.value()));
     }
+    if (extent.bytes() % kExtentBytesMin != 0) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "an extent of %d bytes is not possible; choose a multiple of 4 KiB", extent.bytes()));
+    }
   }
   return absl::OkStatus();
 }
@@ -138,7 +142,7 @@ void CountUsage(proto::Table& table) {
     for (const proto::RecordExtent& extent : part.extents()) {
       auto& [count, bytes] = extents[extent.server()];
       ++count;
-      bytes += ExtentBytesOf(table.record(), part.kind());
+      bytes += BytesOf(table.record(), part.kind(), extent);
     }
   }
   table.clear_usage();

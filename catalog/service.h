@@ -186,6 +186,7 @@ class Service {
   const MemberState* FindServing(uint32_t server) const;
   bool AdoptedSince(const proto::Member& server, const Mutation& mutation) const;
   bool Remembered(const proto::Member& dead, const Mutation& mutation) const;
+  absl::Status CheckIsStorage(const proto::Member& member) const;
   absl::Status CheckDirectory(const proto::Member& member);
   absl::Status BuryFormer(const proto::Member& member);
   void FindLost(const proto::Member& joining, proto::Member& member, std::vector<std::string>& tables) const;

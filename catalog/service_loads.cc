@@ -94,6 +94,7 @@ absl::StatusOr<proto::BeginLoadReply> Service::BeginLoad(const proto::BeginLoadR
                                 .owner = MemberId(request.member()),
                                 .table = request.table(),
                                 .replace = request.replace()});
+  mutation.makes_room = request.empties() && existing != tables_.end();  // by its commit
   NAM_RETURN_IF_ERROR(Apply(mutation));
   proto::BeginLoadReply reply;
   reply.set_allocation(allocation);
@@ -145,6 +146,7 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
   NAM_RETURN_IF_ERROR(CheckServers(table, ServersOf(mutation.put_tables.back())));
   mutation.delete_loads = LoadsInProgressOf(table);
   if (existing != tables_.end()) {
+    mutation.makes_room = ServersOf(mutation.put_tables.back()).empty();
     NAM_RETURN_IF_ERROR(CheckNotReferenced(*existing->second.table));
     RemoveReferences(*existing->second.table, mutation);
   }

@@ -45,6 +45,21 @@ bool Service::Remembered(const proto::Member& dead, const Mutation& mutation) co
          !AdoptedSince(dead, mutation);
 }
 
+// Ids of members and of storages come from one sequence, so no number is ever both. A store that has given a
+// directory's number to a member is older than the directory. --accept-older-store does not help: remote
+// pointers with this number would lead to both.
+absl::Status Service::CheckIsStorage(const proto::Member& member) const {
+  const auto named = members_.find(member.storage());
+  if (named == members_.end()) return absl::OkStatus();
+  const proto::Member& other = named->second.member;
+  const bool memory = other.role() == proto::ROLE_MEMORY;
+  if (memory ? StorageOf(other) == member.storage() : !other.alive()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "the catalog's store is older than the data directory `%s`: storage id %d is the id of %s; start the "
+      "catalog on the newer store, or end that process, which gets another id when it starts again",
+      member.data_directory(), member.storage(), NameOf(other)));
+}
+
 // A directory that knows more than the store is newer. With accept_older_store its ids are below the store's
 // from now on.
 absl::Status Service::CheckDirectory(const proto::Member& member) {
@@ -54,6 +69,7 @@ absl::Status Service::CheckDirectory(const proto::Member& member) {
                                [](uint64_t most, const proto::LostAllocation& lost) {
                                  return std::max(most, lost.allocation());
                                }));
+  NAM_RETURN_IF_ERROR(CheckIsStorage(member));
   if (member.storage() < next_member_ && newest < next_allocation_) return absl::OkStatus();
   if (!options_.accept_older_store) {
     return absl::FailedPreconditionError(absl::StrFormat(
@@ -127,8 +143,9 @@ absl::Status Service::CheckServers(const proto::Table& table, const std::set<uin
   for (const uint32_t id : servers) {
     const MemberState* const server = FindServing(id);
     if (server == nullptr) {
-      return absl::FailedPreconditionError(absl::StrFormat(
-          "table `%s` has blocks on memory server %d, which is gone; load it again", table.name(), id));
+      return absl::FailedPreconditionError(
+          absl::StrFormat("table `%s` has blocks on memory server %d, which is gone; %s", table.name(), id,
+                          table.has_record() ? "drop it" : "load it again"));
     }
     for (const proto::LostAllocation& lost : server->member.lost()) {
       if (!AllocationsOf(table).contains(lost.allocation())) continue;

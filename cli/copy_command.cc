@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "sql/tokens.h"
 
 namespace nam::cli {
 namespace {
@@ -40,7 +41,43 @@ std::string TargetOf(std::string_view target) {
       "'", absl::StrReplaceAll(absl::string_view(target.data(), target.size()), {{"'", "''"}}), "'");
 }
 
+bool Spells(std::string_view word, std::string_view lower) {
+  return absl::EqualsIgnoreCase({word.data(), word.size()}, {lower.data(), lower.size()});
+}
+
 }  // namespace
+
+bool TakesProcessInput(std::string_view arguments) {
+  bool from = false;
+  for (size_t at = 0; at < arguments.size();) {
+    at = std::min(arguments.find_first_not_of(kBlanks, at), arguments.size());
+    const size_t end = EndOfToken(arguments, at);
+    const std::string_view token = arguments.substr(at, end - at);
+    if (from) return Spells(token, "pstdin");
+    from = Spells(token, "from");
+    at = end;
+  }
+  return false;
+}
+
+bool CopiesFromInput(const std::string& statement) {
+  const sql::ScanResult scan = sql::Scan(statement);
+  std::string_view first, before;
+  int depth = 0;
+  for (const sql::Token& token : scan.tokens) {
+    if (token.comment()) continue;
+    const auto start = static_cast<size_t>(token.start);
+    const std::string_view word =
+        std::string_view(statement).substr(start, static_cast<size_t>(token.end) - start);
+    if (first.empty()) first = word;
+    if (!Spells(first, "copy")) return false;
+    if (word == "(") ++depth;
+    if (word == ")") --depth;
+    if (depth == 0 && Spells(before, "from")) return Spells(word, "stdin");
+    before = word;
+  }
+  return false;
+}
 
 std::string CopyStatementOf(std::string_view arguments) {
   std::string statement = "COPY";

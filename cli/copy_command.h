@@ -9,4 +9,11 @@ namespace nam::cli {
 /// are the client's own standard input and output, as STDIN and STDOUT are here.
 std::string CopyStatementOf(std::string_view arguments);
 
+/// Whether the arguments of \copy name the process's standard input: psql's pstdin, while stdin is what the
+/// statement itself came from.
+bool TakesProcessInput(std::string_view arguments);
+
+/// Whether a statement is COPY … FROM STDIN.
+bool CopiesFromInput(const std::string& statement);
+
 }  // namespace nam::cli

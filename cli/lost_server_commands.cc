@@ -88,7 +88,8 @@ int RunBury(const BuryOptions& options) {
   const absl::Status buried = (*client)->Bury(MemoryServerId(static_cast<uint16_t>(options.server)));
   if (!buried.ok()) return ReportFailure(buried);
   std::printf(
-      "Memory server %u is buried. Tables that have lost blocks are to be loaded again, or dropped.\n",
+      "Memory server %u is buried. Columnar tables that have lost blocks are to be loaded again or dropped, "
+      "record tables to be dropped.\n",
       options.server);
   return kExitOk;
 }
@@ -101,7 +102,7 @@ int RunResetTransactions(const ResetTransactionsOptions& options) {
   if (!lost.ok()) return ReportFailure(lost.status());
   std::printf(
       "The memory server with the state of transactions has died, so it is unknown which rows of record "
-      "tables were committed.\nThis drops the state%s; the next transaction creates a new one. Analytical "
+      "tables were committed.\nThis drops the state%s; the next transaction creates a new one. Columnar "
       "tables stay.\n",
       lost->empty()
           ? ", and no table: there is no record table"

@@ -71,7 +71,7 @@ RelationName ParseName(std::string_view text) {
 
 }  // namespace
 
-int Shell::RunMeta(std::string_view line, const Cursor& at) {
+int Shell::RunMeta(std::string_view line, Cursor& at) {
   const auto [command, argument] = Parse(line);
   if (command == "\\q") {
     quit_ = true;
@@ -86,13 +86,22 @@ int Shell::RunMeta(std::string_view line, const Cursor& at) {
   if (command == "\\timing") return Toggle(options_.timing, argument, "Timing");
   if (command == "\\x") return Toggle(options_.print.expanded, argument, "Expanded display");
   if (command == "\\i") return IncludeFile(argument);
-  if (command == "\\copy") return Execute(CopyStatementOf(argument), at, at.lines);
+  if (command == "\\copy") return RunCopy(argument, at);
   if (command == "\\?" || command == "\\h" || command == "\\help") {
     PrintHelp();
     return kExitOk;
   }
   return ReportMetaError(
       absl::InvalidArgumentError(absl::StrCat("there is no command ", command, "; try \\?")));
+}
+
+/// \copy. Its rows may come from another place than the script's lines.
+int Shell::RunCopy(const std::string& arguments, Cursor& at) {
+  std::istream* const script = at.script;
+  if (script != &std::cin && TakesProcessInput(arguments)) at.script = nullptr;
+  const int result = Execute(CopyStatementOf(arguments), at, at.lines);
+  at.script = script;
+  return result;
 }
 
 int Shell::ReportMetaError(const absl::Status& status) {

@@ -1,7 +1,6 @@
 #include "cli/shell.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -12,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "cli/copy_command.h"
+#include "cli/rows_in_script.h"
 #include "cli/session_cancel.h"
 #include "sql/bound_query.h"
 #include "sql/error_text.h"
@@ -28,15 +27,6 @@ namespace {
 
 constexpr char kPrompt[] = "nam=> ";
 constexpr char kContinuationPrompt[] = "nam-> ";
-
-/// COPY … FROM STDIN, which would read the rest of a script as rows.
-bool ReadsStandardInput(const std::string& statement) {
-  const std::vector<std::string> words =
-      absl::StrSplit(absl::AsciiStrToLower(statement), absl::ByAnyChar(" \t\r\n;"), absl::SkipEmpty());
-  const std::array<std::string, 2> wanted = {"from", "stdin"};
-  return !words.empty() && words[0] == "copy" &&
-         std::search(words.begin(), words.end(), wanted.begin(), wanted.end()) != words.end();
-}
 
 constexpr std::string_view kWhitespace = " \t\r\n\f\v";
 
@@ -101,17 +91,24 @@ Shell::Shell(session::Session& session, catalog::Client& catalog, Interrupts& in
       interrupts_(interrupts),
       out_(out),
       err_(err),
-      options_(std::move(options)) {}
+      options_(std::move(options)),
+      results_(out) {
+  options_.json_list = options_.json_list && options_.print.format == OutputFormat::kJson;
+  options_.print.json_member = options_.json_list;
+}
 
 Shell::~Shell() = default;
 
 int Shell::RunScript(std::string_view script, const std::string& name) {
   std::istringstream input{std::string(script)};
-  return RunStream(input, name);
+  return RunLines(input, {.name = name});
 }
 
 int Shell::RunStream(std::istream& input, const std::string& name) {
-  Cursor at{.name = name, .standard_input = &input == &std::cin};
+  return RunLines(input, {.name = name, .script = &input});
+}
+
+int Shell::RunLines(std::istream& input, Cursor at) {
   int result = kExitOk;
   std::string line;
   while (!quit_ && !interrupts_.Seen() && std::getline(input, line)) {
@@ -231,7 +228,9 @@ int Shell::FinishScript(Cursor& at) {
 /// Passes a statement's rows to the printer.
 class Shell::Rows final : public session::RowReceiver {
  public:
-  Rows(Shell& shell, RowPrinter& printer) : shell_(shell), printer_(printer) {}
+  /// `input`: the rows of COPY … FROM STDIN, if they are in a script.
+  Rows(Shell& shell, RowPrinter& printer, RowsInScript* input)
+      : shell_(shell), printer_(printer), input_(input) {}
   ~Rows() override { shell_.printing_ = false; }
 
   absl::Status Begin(const std::vector<session::ResultSet::Column>& columns) override {
@@ -241,6 +240,8 @@ class Shell::Rows final : public session::RowReceiver {
     }
     // Rows without columns are counted, not printed.
     prints_ = !columns.empty();
+    begun_ = prints_;
+    if (prints_ && shell_.options_.json_list) shell_.results_.BeginRows();
     return prints_ ? printer_.Begin(columns) : absl::OkStatus();
   }
   absl::Status Add(const session::ResultBatch& rows) override {
@@ -256,7 +257,12 @@ class Shell::Rows final : public session::RowReceiver {
     closed_ = !shell_.out_;
     return closed_ ? absl::CancelledError("the output was closed") : absl::OkStatus();
   }
+  std::unique_ptr<csv::ByteSource> Input() override {
+    return input_ == nullptr ? RowReceiver::Input() : input_->Open();
+  }
   uint64_t bytes_held() const override { return printer_.bytes_held(); }
+  /// Whether the printer has begun.
+  bool begun() const { return begun_; }
   /// Whether rows of COPY … TO STDOUT came: these are the only output.
   bool wrote() const { return wrote_; }
   /// Whether the output took no more of them.
@@ -265,32 +271,37 @@ class Shell::Rows final : public session::RowReceiver {
  private:
   Shell& shell_;
   RowPrinter& printer_;
-  bool prints_ = true, wrote_ = false, closed_ = false;
+  RowsInScript* const input_;
+  bool begun_ = false, prints_ = true, wrote_ = false, closed_ = false;
 };
 
-int Shell::Execute(const std::string& statement, const Cursor& at, size_t line) {
-  if (at.standard_input && ReadsStandardInput(statement)) {
-    return ReportError(statement,
-                       Refusal("COPY … FROM STDIN in a script from standard input is not supported", -1,
-                               "give the statement by -c or -f, and the rows by standard input"),
-                       at, line);
-  }
+int Shell::Execute(const std::string& statement, Cursor& at, size_t line) {
+  std::optional<RowsInScript> input;
+  if (at.script != nullptr && CopiesFromInput(statement)) input.emplace(*at.script, at.lines, interrupts_);
   const std::unique_ptr<RowPrinter> printer = RowPrinter::Make(options_.print, out_);
   absl::StatusOr<session::ResultSet> result = CancelledByUser(/*done=*/false);
-  bool closed = false;
+  bool closed = false, begun = false;
   if (!interrupts_.Seen()) {
     const SessionCancel cancel(session_, interrupts_);  // an interrupt from here on ends the statement
-    Rows rows(*this, *printer);
+    Rows rows(*this, *printer, input.has_value() ? &*input : nullptr);
     result = session_.Execute(statement, rows);
     if (result.ok() && rows.wrote()) result->command.clear();
     closed = rows.closed();
+    begun = rows.begun();
   }
+  if (input.has_value()) input->SkipRest();
   if (options_.progress != nullptr) options_.progress->Clear();
   absl::Status status = result.status();
   if (status.ok()) status = Print(*result, *printer);
   if (closed || printer->closed() || (!out_ && interrupts_.Seen()))
     return EndClosed(statement, result.ok(), at, line);
-  if (!status.ok()) return ReportError(statement, WithFormatHint(status, *printer), at, line);
+  if (!status.ok()) {
+    if (options_.json_list) {
+      if (begun) printer->End().IgnoreError();
+      results_.AddError(status, begun);
+    }
+    return ReportError(statement, WithFormatHint(status, *printer), at, line);
+  }
   return interrupts_.Seen() && !interactive_ ? EndInterrupted() : kExitOk;
 }
 
@@ -329,7 +340,7 @@ int Shell::ReportError(const std::string& statement, const absl::Status& status,
   return kExitInterrupted;
 }
 
-absl::Status Shell::Print(const session::ResultSet& result, RowPrinter& printer) {
+void Shell::TellWarnings(const session::ResultSet& result) {
   for (const session::ResultSet::Warning& warning : result.warnings) {
     out_.flush();
     if (warning.sqlstate == sqlstate::kSuccess) {
@@ -339,10 +350,23 @@ absl::Status Shell::Print(const session::ResultSet& result, RowPrinter& printer)
     }
     err_.flush();
   }
-  if (!result.columns.empty()) {
+}
+
+/// Programs that read JSON need to know what a statement without rows has done, too.
+void Shell::PrintCommand(const std::string& command) {
+  if (command.empty()) return;
+  if (options_.json_list) return results_.Add(command);
+  if (options_.print.format == OutputFormat::kJson) out_ << "{" << CommandMembers(command) << "}\n";
+  if (options_.print.format == OutputFormat::kTable) out_ << command << "\n";
+}
+
+absl::Status Shell::Print(const session::ResultSet& result, RowPrinter& printer) {
+  TellWarnings(result);
+  if (result.columns.empty()) {
+    PrintCommand(result.command);
+  } else {
     NAM_RETURN_IF_ERROR(printer.End());
-  } else if (options_.print.format == OutputFormat::kTable && !result.command.empty()) {
-    out_ << result.command << "\n";
+    if (options_.json_list) results_.EndRows(result.command);
   }
   if (options_.timing) {
     // Programs that read another format get messages on the other stream.
@@ -355,8 +379,14 @@ absl::Status Shell::Print(const session::ResultSet& result, RowPrinter& printer)
 }
 
 void Shell::PrintReport(const session::ResultSet& report) {
+  if (options_.json_list) results_.BeginRows();
   out_ << Render(report, options_.print);
+  if (options_.json_list) results_.EndRows("");
   out_.flush();
+}
+
+void Shell::EndScripts() {
+  if (options_.json_list) results_.End();
 }
 
 }  // namespace nam::cli

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "catalog/client.h"
 #include "cli/interrupts.h"
+#include "cli/json_results.h"
 #include "session/session.h"
 #include "terminal/progress_line.h"
 #include "terminal/row_printer.h"
@@ -18,6 +19,7 @@ namespace nam::cli {
 struct ShellOptions {
   PrintOptions print;
   bool timing = false;
+  bool json_list = false;            // with JSON: the results of all statements are one document
   bool keep_going = false;           // runs scripts past the first error
   ProgressLine* progress = nullptr;  // shows the progress of long queries in an interactive shell
 };
@@ -49,10 +51,13 @@ class Shell {
   /// Runs a whole script; `name` precedes its errors (empty: no name). The last statement needs no semicolon.
   /// kExitOk, kExitFailed if a statement failed, kExitInterrupted.
   int RunScript(std::string_view script, const std::string& name);
-  /// As RunScript, line by line as they arrive.
+  /// As RunScript, line by line as they arrive. Rows of COPY … FROM STDIN are the lines behind it, up to
+  /// `\.`; those of RunScript's are the process's standard input.
   int RunStream(std::istream& input, const std::string& name);
   /// As RunStream, for a file; kExitFailed if it cannot be read.
   int RunFile(const std::string& path);
+  /// After all scripts: ends the document of ShellOptions::json_list.
+  void EndScripts();
   /// Until \q or the end of input; errors do not end it.
   int RunInteractive(LineReader& reader);
 
@@ -60,20 +65,24 @@ class Shell {
   struct Cursor;
   class Rows;
 
+  int RunLines(std::istream& input, Cursor at);
   int FeedLine(const std::string& line, Cursor& at);
   int RunComplete(Cursor& at);
   int FinishScript(Cursor& at);
   int NoteExitCode(int code, int& result);
-  int Execute(const std::string& statement, const Cursor& at, size_t line);
+  int Execute(const std::string& statement, Cursor& at, size_t line);
+  int RunCopy(const std::string& arguments, Cursor& at);
   int ReportError(const std::string& statement, const absl::Status& status, const Cursor& at, size_t line);
   int EndClosed(const std::string& statement, bool done, const Cursor& at, size_t line);
   /// Ends the script after an interrupt that has reached no statement. Reports it once.
   int EndInterrupted();
   absl::Status Print(const session::ResultSet& result, RowPrinter& printer);
+  void PrintCommand(const std::string& command);
+  void TellWarnings(const session::ResultSet& result);
   void PrintReport(const session::ResultSet& report);
 
   // meta_commands.cc
-  int RunMeta(std::string_view line, const Cursor& at);
+  int RunMeta(std::string_view line, Cursor& at);
   int Describe(const std::string& written);
   int DescribeAll();
   int ListTable(const std::string& written);
@@ -93,6 +102,7 @@ class Shell {
   std::ostream& out_;
   std::ostream& err_;
   ShellOptions options_;
+  JsonResults results_;  // of ShellOptions::json_list
   bool interactive_ = false;
   bool quit_ = false;
   bool told_interrupt_ = false;  // the one that was seen
@@ -105,11 +115,11 @@ bool IsBlankSql(std::string_view text);
 
 /// A position in a script.
 struct Shell::Cursor {
-  std::string name;        // the script's
-  std::string buffer;      // lines of an incomplete statement
-  size_t buffer_line = 1;  // its first line
-  size_t lines = 0;        // read so far
-  bool standard_input = false;
+  std::string name;                // the script's
+  std::string buffer;              // lines of an incomplete statement
+  size_t buffer_line = 1;          // its first line
+  size_t lines = 0;                // read so far
+  std::istream* script = nullptr;  // has the rows behind COPY … FROM STDIN; null: standard input has them
 };
 
 }  // namespace nam::cli

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -12,6 +13,7 @@
 #include "cli/interruptible_output.h"
 #include "cli/line_editor.h"
 #include "cli/shell.h"
+#include "sql/bound_query.h"
 #include "terminal/exit_codes.h"
 
 namespace nam::cli {
@@ -41,6 +43,14 @@ int RunScripts(Shell& shell, const SqlOptions& options) {
   return result;
 }
 
+/// Whether all that runs is one statement, or one command of the shell, whose result stands alone then.
+bool IsOneStatement(const SqlOptions& options) {
+  if (options.commands.size() != 1 || !options.files.empty()) return false;
+  const std::vector<sql::ScriptPiece> pieces = sql::SplitStatements(options.commands[0]);
+  return std::count_if(pieces.begin(), pieces.end(),
+                       [](const sql::ScriptPiece& piece) { return !IsBlankSql(piece.text); }) <= 1;
+}
+
 /// Handles Ctrl-C while there is no statement to cancel: connecting and leaving may wait for silent servers.
 class EndsProcess final : public Cancellable {
  public:
@@ -56,13 +66,19 @@ int RunShell(const SqlOptions& options, OutputFormat format, session::Session& s
              catalog::Client& catalog, Interrupts& interrupts) {
   const InterruptibleOutput output(std::cout, STDOUT_FILENO, interrupts);
   ProgressLine progress;
+  const bool interactive = options.commands.empty() && options.files.empty() && isatty(STDIN_FILENO) != 0;
   Shell shell(session, catalog, interrupts, std::cout, std::cerr,
               {.print = {.format = format, .expanded = options.expanded, .null_text = options.null_text},
                .timing = options.timing,
+               .json_list = !interactive && !IsOneStatement(options),
                .keep_going = options.keep_going,
                .progress = &progress});
-  if (!options.commands.empty() || !options.files.empty()) return RunScripts(shell, options);
-  if (isatty(STDIN_FILENO) == 0) return shell.RunStream(std::cin, "");
+  if (!interactive) {
+    const bool given = !options.commands.empty() || !options.files.empty();
+    const int code = given ? RunScripts(shell, options) : shell.RunStream(std::cin, "");
+    shell.EndScripts();
+    return code;
+  }
   std::cout << "nam: the network-attached-memory database. \\? for help, \\q to leave." << std::endl;
   Completer completer(catalog);
   const auto editor = OpenLineEditor(completer, interrupts, HistoryFile());

@@ -19,7 +19,10 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 }  // namespace
 
 PortionReader::PortionReader(std::vector<std::string> paths, const Dialect& dialect, size_t portion_bytes)
-    : paths_(std::move(paths)), dialect_(dialect), portion_bytes_(portion_bytes) {
+    : PortionReader(std::move(paths), dialect, OpenInput(), portion_bytes) {}
+PortionReader::PortionReader(std::vector<std::string> paths, const Dialect& dialect, OpenInput input,
+                             size_t portion_bytes)
+    : paths_(std::move(paths)), dialect_(dialect), input_(std::move(input)), portion_bytes_(portion_bytes) {
   for (const std::string& path : paths_) {
     struct stat about {};
     if (stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode) ||
@@ -52,7 +55,7 @@ absl::StatusOr<bool> PortionReader::OpenNext() {
   const size_t sources = std::max<size_t>(paths_.size(), 1);
   if (next_path_ == sources) return false;
   if (paths_.empty()) {
-    source_ = Inflate(StandardInput(), dialect_.compression.value_or(Compression::kNone));
+    source_ = Inflate(input_ ? input_() : StandardInput(), dialect_.compression.value_or(Compression::kNone));
   } else {
     const std::string& path = paths_[next_path_];
     NAM_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> file, OpenFile(path));

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -32,8 +33,13 @@ class PortionReader {
   /// A longer row is assumed to lack a quote.
   static constexpr size_t kRowBytesMax = 64 << 20;
 
-  /// Empty paths: standard input.
+  /// Opens what is read without paths.
+  using OpenInput = std::function<std::unique_ptr<ByteSource>()>;
+
   PortionReader(std::vector<std::string> paths, const Dialect& dialect, size_t portion_bytes = kPortionBytes);
+  /// Empty paths: the input; without one, the process's standard input.
+  PortionReader(std::vector<std::string> paths, const Dialect& dialect, OpenInput input,
+                size_t portion_bytes = kPortionBytes);
   ~PortionReader();
 
   /// False when all is read. After an error no portion follows.
@@ -51,6 +57,7 @@ class PortionReader {
 
   const std::vector<std::string> paths_;
   const Dialect dialect_;
+  const OpenInput input_;
   const size_t portion_bytes_;
   uint64_t bytes_ = 0;
   std::atomic<uint64_t> bytes_read_ = 0;

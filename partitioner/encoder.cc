@@ -6,44 +6,27 @@
 #include <limits>
 #include <numeric>
 
-#include "absl/strings/str_format.h"
-#include "types/sql_error.h"
-
 namespace nam::partitioner {
 namespace {
 
 constexpr uint64_t kRowsAtOnce = 1 << 16;
 
-/// Chooses the width for codes from 0 to the greatest one. `greatest` excludes NULL.
-absl::Status ChooseWidth(const StagedTable& staged, size_t column, uint64_t greatest, ColumnCode& code) {
-  if (code.nullable) {
-    if (greatest == std::numeric_limits<uint64_t>::max() ||
-        code.base == std::numeric_limits<int64_t>::min()) {
-      // The code of NULL is the one below the least value's.
-      return Refusal(
-          absl::StrFormat("column %s of %s, which may be NULL, cannot hold %d%s",
-                          staged.schema().columns[column].name, staged.schema().name,
-                          std::numeric_limits<int64_t>::min(),
-                          code.base == std::numeric_limits<int64_t>::min() ? "" : " to 9223372036854775807"),
-          /*position=*/-1, "declare it NOT NULL, or as decimal(19)");
-    }
-    ++greatest;
-    --code.base;
-  }
-  code.width = greatest <= 0xFF ? 1 : greatest <= 0xFFFF ? 2 : greatest <= 0xFFFFFFFF ? 4 : 8;
-  return absl::OkStatus();
+/// The least value's code is base + 1 in a nullable column, and 64 bits have no base below the least number.
+bool LeavesNoCodeForNull(const ColumnCode& code, const StagedTable::ColumnRange& range) {
+  return code.nullable && !code.text && range.values > 0 && range.min == std::numeric_limits<int64_t>::min();
 }
 
 }  // namespace
 
-absl::StatusOr<ColumnCode> PlanColumn(const StagedTable& staged, size_t column) {
+ColumnCode PlanColumn(const StagedTable& staged, size_t column) {
   const ColumnSchema& schema = staged.schema().columns[column];
   const StagedTable::ColumnRange range = staged.RangeOf(column);
   const Form form = FormOf(schema.type);
   ColumnCode code;
   code.nullable = schema.nullable;
   code.text = form == Form::kText;
-  code.plain = (form == Form::kWide && staged.wide(column)) || (code.text && !staged.strings(column).few());
+  code.plain = (form == Form::kWide && staged.wide(column)) || (code.text && !staged.strings(column).few()) ||
+               LeavesNoCodeForNull(code, range);
   if (code.plain) {
     code.width = code.text ? 4 : storage::kPlainNumberBytes;
     if (code.text) code.numbered = staged.strings(column).ByNumber();
@@ -57,8 +40,11 @@ absl::StatusOr<ColumnCode> PlanColumn(const StagedTable& staged, size_t column) 
     greatest = static_cast<uint64_t>(range.max) - static_cast<uint64_t>(range.min);
     code.base = range.min;
   }
-  const absl::Status chosen = ChooseWidth(staged, column, greatest, code);
-  if (!chosen.ok()) return chosen;
+  if (code.nullable) {  // the code of NULL is the one below the least value's
+    ++greatest;
+    --code.base;
+  }
+  code.width = greatest <= 0xFF ? 1 : greatest <= 0xFFFF ? 2 : greatest <= 0xFFFFFFFF ? 4 : 8;
   return code;
 }
 

@@ -14,7 +14,7 @@ namespace nam::partitioner {
 struct ColumnCode {
   uint8_t width = 1;
   bool nullable = false;
-  bool plain = false;                      // not encoded: 128-bit numbers, or texts
+  bool plain = false;                      // not encoded: numbers of 128 bits, or texts
   bool text = false;                       // texts, as are the next two members
   int64_t base = 0;                        // code = value - base; 0 is NULL if nullable
   std::vector<uint32_t> place_of;          // the collector's number to the dictionary's
@@ -28,7 +28,7 @@ struct ColumnCode {
   }
 };
 
-absl::StatusOr<ColumnCode> PlanColumn(const StagedTable& staged, size_t column);
+ColumnCode PlanColumn(const StagedTable& staged, size_t column);
 
 /// Encodes the rows of one partition in their final order, from the staged chunks, one block at a time. One
 /// thread; reusable.

@@ -64,7 +64,7 @@ GroupWriter::GroupWriter(catalog::Attachment& attachment, const TableSchema& sch
       options_(options),
       allocation_(allocation),
       staged_(std::make_unique<StagedTable>(schema, options.staged_bytes_max)),
-      placement_(attachment, allocation) {}
+      placement_(attachment, allocation, options.block_bytes) {}
 
 absl::Status GroupWriter::Append(const ColumnBatch& rows) {
   if (!estimated_.exchange(true)) NAM_RETURN_IF_ERROR(CheckRoom(rows));
@@ -103,7 +103,7 @@ absl::Status GroupWriter::Explain(const absl::Status& failed) {
 absl::Status GroupWriter::PlanColumns() {
   for (size_t c = 0; c < staged_->schema().columns.size(); ++c) {
     if (cancelled()) return absl::CancelledError("cancelled");
-    NAM_ASSIGN_OR_RETURN(ColumnCode code, PlanColumn(*staged_, c));
+    ColumnCode code = PlanColumn(*staged_, c);
     widths_.push_back(code.width);
     codes_.push_back(std::move(code));
   }

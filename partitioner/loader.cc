@@ -50,6 +50,7 @@ absl::Status TooManyGroups(const std::string& table, size_t groups) {
 absl::StatusOr<AllocationId> BeginAllocation(catalog::Attachment& attachment, const std::string& table,
                                              const LoadOptions& options) {
   const Interruption none(nullptr);
+  if (options.empties) return attachment.catalog().BeginToEmpty(attachment.member(), table);
   if (options.append) return attachment.catalog().BeginExtend(attachment.member(), table);
   return attachment.catalog().BeginLoad(attachment.member(), table, options.replace);
 }

@@ -27,6 +27,7 @@ struct LoadOptions {
   uint32_t pointer_group = 32;  // G: pointers held by every G-th block
   bool replace = false;         // replace a table of the same name; otherwise ALREADY_EXISTS
   AllocationId replaces;        // the only table that it may replace; Commit is ABORTED if it is gone
+  bool empties = false;         // no rows follow, and `replace` is set: needs no room on a full disk
   bool append = false;          // append to the table of this name: adds a chain group
   uint64_t appends_to = 0;      // creation of the expected table (catalog/chain_groups.h); 0: any
   /// For an append: allocations of the table's groups that these rows replace.

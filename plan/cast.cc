@@ -32,8 +32,8 @@ absl::Status NoSuchDecimal(const Expr& e, double x) {
 // ─── From text
 
 absl::Status BadNumber(const Expr& e, std::string_view text) {
-  return UserError(sqlstate::kBadText, absl::StrCat("invalid ", TypeName(e.type), ": ", Quote(text)),
-                   e.position);
+  const std::string type = e.type.kind == TypeKind::kDecimal ? "decimal" : TypeName(e.type);
+  return UserError(sqlstate::kBadText, absl::StrCat("invalid ", type, ": ", Quote(text)), e.position);
 }
 
 absl::StatusOr<Value> TextToNumber(const Expr& e, const Value& from) {

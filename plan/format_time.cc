@@ -227,7 +227,9 @@ class TimeFormatter {
     if (upper == "W") return absl::StrCat((day - 1) / 7 + 1);
     if (upper == "RM") {
       if (month == 0 && year == 0) return {};
-      return Name(kRomanMonths[month > 0 ? month - 1 : month + 11], keyword, 4);
+      // Whole years end with month XII; negative months count backwards, and whole years to month I.
+      const int place = month > 0 ? month - 1 : month < 0 ? month + 12 : year > 0 ? 11 : 0;
+      return Name(kRomanMonths[place], keyword, 4);
     }
     if (upper[0] == 'Y') return OfYear(upper);
     const bool afternoon = us_ / kMicrosecondsPerHour % 24 >= 12;

@@ -226,7 +226,7 @@ constexpr Signature kSignatures[] = {
     {F::kJustifyHours, "justify_hours", "I", 'I'},
     {F::kJustifyInterval, "justify_interval", "I", 'I'},
     {F::kToDate, "to_date", "tt", 'D'},
-    {F::kTimestampByPattern, "to_timestamp", "tt", 'T'},
+    {F::kTimestampByPattern, "to_timestamp", "ttt", 'Z'},
     {F::kOverlaps, "overlaps", "TTTT", 'b', false},
     {F::kOverlaps, "overlaps", "ZZZZ", 'b', false},
     {F::kOverlaps, "overlaps", "CCCC", 'b', false},

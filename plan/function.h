@@ -142,7 +142,7 @@ enum class Function : uint8_t {
   kJustifyHours,
   kJustifyInterval,
   kToDate,              // [text, pattern]
-  kTimestampByPattern,  // likewise
+  kTimestampByPattern,  // likewise, and the zone
   kOverlaps,            // [from, to, from, to] of timestamps, moments or times: whether the spans intersect
   // Numerics (types/numeric.h): the parts of their groups, orders and aggregates
   kNumericKey,         // [numeric]: a number in the order of the values, equal for equal ones

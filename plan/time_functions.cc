@@ -475,10 +475,6 @@ absl::StatusOr<Value> ApplyToTimes(const Expr& call, std::span<const Value> a) {
       NAM_ASSIGN_OR_RETURN(const int64_t us, TimeOfText(call, a[0].text, a[1].text));
       return Value::Date(DayOf(us));
     }
-    case F::kTimestampByPattern: {
-      NAM_ASSIGN_OR_RETURN(const int64_t us, TimeOfText(call, a[0].text, a[1].text));
-      return Value::Timestamp(us);
-    }
     case F::kOverlaps:
       return Overlap(a);
     default:

@@ -139,6 +139,11 @@ absl::StatusOr<Value> ApplyToZones(const Expr& call, std::span<const Value> a) {
     }
     case F::kToTimestamp:
       return OfEpoch(call, a[0].real());
+    case F::kTimestampByPattern: {
+      NAM_ASSIGN_OR_RETURN(const int64_t local, TimeOfText(call, a[0].text, a[1].text));
+      NAM_ASSIGN_OR_RETURN(const TimeZone* zone, ZoneOf(call, a[2]));
+      return InRange(call, zone->UtcOf(local));
+    }
     case F::kToChar: {
       NAM_ASSIGN_OR_RETURN(const TimeZone* zone, ZoneOf(call, a[2]));
       return FormatTime(call, a[0], a[1].text, zone);

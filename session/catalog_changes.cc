@@ -70,6 +70,19 @@ void AddNotice(std::string message, ResultSet& result) {
   result.warnings.push_back({std::move(message), sqlstate::kSuccess});
 }
 
+ResultSet CreatedTable(const sql::CreateTableStatement& statement, std::string command) {
+  ResultSet result = CommandResult(std::move(command));
+  if (!statement.storage_by_default) return result;
+  const bool record = sql::IsRecordTable(statement.table);
+  AddNotice(absl::StrCat("table ", Quote(statement.table.name()),
+                         record ? " is a record table, for rows that transactions change; WITH (storage = "
+                                  "columnar) makes one for loads and scans of many rows"
+                                : " is a columnar table, for loads and scans of many rows; UPDATE and DELETE "
+                                  "need a record table, which CREATE TABLE without AS makes"),
+            result);
+  return result;
+}
+
 // Tables with foreign keys first leave their parents, which takes steps of their own.
 absl::Status CatalogChanges::LeaveParentsIn(const std::string& schema) {
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Table> tables, attachment_.catalog().ListTables());

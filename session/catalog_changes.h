@@ -30,6 +30,9 @@ class CatalogChanges {
   RecordAccess* const records_;
 };
 
+/// The result of a CREATE TABLE that has made the table: a notice says which kind it is if nothing else does.
+ResultSet CreatedTable(const sql::CreateTableStatement& statement, std::string command);
+
 /// A notice, which PostgreSQL's clients show beside the result; it is no warning.
 void AddNotice(std::string message, ResultSet& result);
 

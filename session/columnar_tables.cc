@@ -1,6 +1,7 @@
 #include "session/columnar_tables.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -208,7 +209,7 @@ absl::StatusOr<ResultSet> ColumnarTables::Create(const sql::CreateTableStatement
     return AlreadyExists(statement);
   }
   NAM_RETURN_IF_ERROR(created);
-  return CommandResult("CREATE TABLE");
+  return CreatedTable(statement, "CREATE TABLE");
 }
 
 absl::StatusOr<ResultSet> ColumnarTables::CreateAs(const sql::CreateTableAsStatement& statement,
@@ -227,7 +228,10 @@ absl::StatusOr<ResultSet> ColumnarTables::CreateAs(const sql::CreateTableAsState
     return AlreadyExists(statement.create);
   }
   NAM_RETURN_IF_ERROR(rows.status());
-  result.command = statement.with_data ? absl::StrCat("SELECT ", *rows) : "CREATE TABLE AS";
+  ResultSet created = CreatedTable(statement.create,
+                                   statement.with_data ? absl::StrCat("SELECT ", *rows) : "CREATE TABLE AS");
+  result.command = std::move(created.command);
+  std::move(created.warnings.begin(), created.warnings.end(), std::back_inserter(result.warnings));
   return result;
 }
 
@@ -280,8 +284,10 @@ absl::StatusOr<ResultSet> ColumnarTables::Insert(const sql::InsertStatement& sta
 absl::StatusOr<ResultSet> ColumnarTables::Truncate(const sql::TruncateStatement& statement) {
   std::shared_ptr<const proto::Table> table = statement.table.table;
   for (int tries = 1;; ++tries) {
+    partitioner::LoadOptions options = InsteadOf(*table);
+    options.empties = true;
     const absl::Status emptied =
-        Load(*table, InsteadOf(*table), {}, [](LoadedRows&) { return absl::OkStatus(); }).status();
+        Load(*table, options, {}, [](LoadedRows&) { return absl::OkStatus(); }).status();
     if (emptied.ok()) return CommandResult("TRUNCATE TABLE");
     if (!absl::IsAborted(emptied)) return emptied;
     const auto now = attachment_.catalog().GetTable(table->name());
@@ -373,7 +379,7 @@ absl::StatusOr<ColumnarTables::Filled> ColumnarTables::Fill(const sql::CopyState
   NAM_ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(statement));
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<partitioner::TableLoader> loader,
                        BeginLoad(*statement.insert.table.table, options));
-  csv::PortionReader reader(std::move(files), statement.dialect);
+  csv::PortionReader reader(std::move(files), statement.dialect, statement.input);
   ParallelCopy copy(statement, reader, *loader, attachment_.fabric(), cancelled_, report, whole_rows);
   const Interruption interruption(&cancelled_);
   NAM_RETURN_IF_ERROR(copy.skipped().Open(statement));

@@ -10,8 +10,9 @@ std::optional<MissingServerOfTable> FindMissingServer(
   std::optional<MissingServerOfTable> suspect;
   for (const std::shared_ptr<const proto::Table>& table : tables) {
     for (catalog::MissingServer& server : catalog::MissingServersOf(*table, cluster)) {
-      if (server.buried()) return MissingServerOfTable{table->name(), std::move(server)};
-      if (!suspect.has_value()) suspect = MissingServerOfTable{table->name(), std::move(server)};
+      MissingServerOfTable missing{table->name(), table->has_record(), std::move(server)};
+      if (missing.server.buried()) return missing;
+      if (!suspect.has_value()) suspect = std::move(missing);
     }
   }
   return suspect;
@@ -42,7 +43,7 @@ absl::Status MissingServerError(const MissingServerOfTable& missing, const proto
     return ToStatus({.message = absl::StrFormat(
                          "table %s has lost %d blocks (%d bytes) with memory server %d, which is gone",
                          missing.table, missing.server.blocks, missing.server.bytes, member.id()),
-                     .hint = "load it again, or drop it",
+                     .hint = missing.record ? "drop it, and create it again" : "load it again, or drop it",
                      .sqlstate = sqlstate::kDataCorrupted});
   }
   return ToStatus(

@@ -15,6 +15,7 @@ namespace nam::session {
 /// useless.
 struct MissingServerOfTable {
   std::string table;
+  bool record = false;  // a record table: it cannot be loaded again
   catalog::MissingServer server;
 };
 std::optional<MissingServerOfTable> FindMissingServer(

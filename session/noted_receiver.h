@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,7 @@ class NotedReceiver : public RowReceiver {
     begun_ = true;
     return receiver_.Write(bytes);
   }
+  std::unique_ptr<csv::ByteSource> Input() override { return receiver_.Input(); }
   uint64_t bytes_held() const override { return receiver_.bytes_held(); }
   bool begun() const { return begun_; }
 

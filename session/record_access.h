@@ -38,6 +38,8 @@ class RecordAccess {
   virtual size_t Mark() const = 0;
   /// Undoes the writes since `mark`. Any error: the transaction is over.
   virtual absl::Status RollBackTo(size_t mark) = 0;
+  /// As txn::Session::NewestCommit.
+  virtual absl::StatusOr<uint64_t> NewestCommit() = 0;
   /// Between transactions: drops all state of the former member, after this process has become another one.
   virtual void BeginAnew() {}
 

@@ -32,7 +32,7 @@ absl::Status WithRowsThatStay(const absl::Status& error, uint64_t rows) {
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CopyStatement& statement) {
   NAM_RETURN_IF_ERROR(MayRun(statement.batch_rows > 0 ? "COPY with BATCH" : ""));
   NAM_ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(statement));
-  csv::PortionReader reader(std::move(files), statement.dialect);
+  csv::PortionReader reader(std::move(files), statement.dialect, statement.input);
   CopiedRecords rows(statement, reader);
   const Interruption interruption(&cancelled_);
   NAM_RETURN_IF_ERROR(rows.Open());

@@ -52,6 +52,12 @@ class RecordEngine final : public RecordAccess {
   void Abort() override {
     if (session_ != nullptr) session_->Abort();
   }
+  absl::StatusOr<uint64_t> NewestCommit() override {
+    NAM_RETURN_IF_ERROR(OpenSession());
+    const absl::StatusOr<uint64_t> newest = session_->NewestCommit();
+    NAM_RETURN_IF_ERROR(Lost(newest.status()));
+    return newest;
+  }
   size_t Mark() const override { return session_ == nullptr ? 0 : session_->Mark(); }
   absl::Status RollBackTo(size_t mark) override {
     if (session_ == nullptr) return absl::FailedPreconditionError("the transaction is over");

@@ -13,6 +13,7 @@
 #include "execution/local_stage.h"
 #include "partitioner/record_row.h"
 #include "plan/expression.h"
+#include "session/catalog_changes.h"
 #include "session/session_lost.h"
 #include "txn/session.h"
 #include "types/sql_error.h"
@@ -76,8 +77,10 @@ absl::Status EngineErrorInSql(const absl::Status& status, const char* failed = "
   if (txn::IsTooLarge(status)) {
     return ToStatus(
         {.message = std::string(status.message()),
-         .hint = "nothing of it has happened; make several transactions of it, each over fewer rows, or set "
-                 "nam.transaction_mib_max higher",
+         .hint =
+             "nothing of it has happened; to load many rows, make the table WITH (storage = columnar), or "
+             "COPY … WITH (BATCH n), which commits every n rows; otherwise make several transactions of "
+             "it, each over fewer rows, or set nam.transaction_mib_max higher",
          .sqlstate = sqlstate::kLimitExceeded});
   }
   return WithSqlState(status);
@@ -303,7 +306,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateTableStatement&
     return NameTaken(statement.table.name(), statement.position, "DROP TABLE first, or write IF NOT EXISTS");
   }
   if (!created.ok()) return EngineErrorInSql(created);
-  return CommandResult("CREATE TABLE");
+  return CreatedTable(statement, "CREATE TABLE");
 }
 
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateIndexStatement& statement) {

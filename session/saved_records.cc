@@ -141,6 +141,16 @@ class Transaction {
   RecordAccess& access_;
 };
 
+/// Begins a transaction that sees all commits which were acknowledged before.
+absl::Status BeginBehindAll(RecordAccess& access) {
+  NAM_RETURN_IF_ERROR(access.NewestCommit().status());
+  const absl::Status begun = access.Begin();
+  if (!absl::IsUnavailable(begun)) return begun;
+  // The cluster answers, so it must not be taken for one that has ended.
+  return absl::FailedPreconditionError(
+      absl::StrCat("commits that are under way hide later ones: ", std::string(begun.message())));
+}
+
 absl::StatusOr<SavedRecords> SaveOnce(catalog::Attachment& attachment, RecordAccess& access,
                                       const std::string& path, const SaveOptions& options, bool& overtaken) {
   SavedRecords saved;
@@ -151,15 +161,15 @@ absl::StatusOr<SavedRecords> SaveOnce(catalog::Attachment& attachment, RecordAcc
   NAM_RETURN_IF_ERROR(file->Add(RecordSection::kHead, HeadOf(cluster.store(), cluster.name())));
   uint64_t snapshot = 0;
   {
-    NAM_RETURN_IF_ERROR(access.Begin());
+    NAM_RETURN_IF_ERROR(BeginBehindAll(access));
     const Transaction transaction(access);
     snapshot = access.snapshot();
     for (const auto& table : tables) NAM_RETURN_IF_ERROR(SaveTable(*table, access, *file, options, saved));
   }
   if (!options.allow_later_commits) {
-    NAM_RETURN_IF_ERROR(access.Begin());
-    overtaken = access.snapshot() != snapshot;
-    access.Abort();
+    // A second snapshot would not tell: a commit under way hides later ones.
+    NAM_ASSIGN_OR_RETURN(const uint64_t newest, access.NewestCommit());
+    overtaken = newest > snapshot;
     if (overtaken) return saved;
   }
   NAM_RETURN_IF_ERROR(file->Finish());

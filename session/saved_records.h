@@ -37,7 +37,8 @@ struct SaveOptions {
   std::function<void(uint64_t rows, uint64_t bytes)> progress = {};
 };
 
-/// Writes all record tables as of one snapshot. Without tables no file is made. FAILED_PRECONDITION: commits
+/// Writes all record tables as of one snapshot, which holds every commit that was acknowledged before the call.
+/// Without tables no file is made. FAILED_PRECONDITION: a commit that is under way does not end, or commits
 /// follow the snapshot, and `allow_later_commits` is false. RESOURCE_EXHAUSTED: the disk is full.
 absl::StatusOr<SavedRecords> SaveRecords(catalog::Attachment& attachment, RecordAccess& access,
                                          const std::string& path, const SaveOptions& options = {});

@@ -376,7 +376,9 @@ class SessionImpl final : public Session {
       return WithTree(*source, [&rows](TreeRun& query) { return query.RunInto(rows); });
     };
   }
-  absl::StatusOr<ResultSet> Run(const sql::CopyStatement& statement) {
+  absl::StatusOr<ResultSet> Run(const sql::CopyStatement& bound) {
+    sql::CopyStatement statement = bound;
+    statement.input = [this] { return receiver_->Input(); };
     if (!sql::IsRecordTable(*statement.insert.table.table)) {
       NAM_RETURN_IF_ERROR(MayRun("COPY into a columnar table"));
       return columnar_.Copy(statement, progress_);

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "csv/byte_source.h"
 #include "session/result_batch.h"
 #include "types/value.h"
 
@@ -86,6 +87,9 @@ class RowReceiver {
   virtual absl::Status Write(std::string_view /*bytes*/) {
     return absl::UnimplementedError("this client takes no rows of COPY … TO STDOUT");
   }
+  /// The rows of COPY … FROM STDIN: the process's standard input, unless the client has them elsewhere. Read
+  /// by one thread at a time, not only the one that executes the statement.
+  virtual std::unique_ptr<csv::ByteSource> Input() { return csv::StandardInput(); }
   /// The bytes of rows that it holds. Called after each Add: counts against nam.result_mib_max.
   virtual uint64_t bytes_held() const { return 0; }
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "csv/byte_source.h"
 #include "csv/dialect.h"
 #include "csv/sniffer.h"
 #include "plan/aggregate.h"
@@ -106,7 +108,8 @@ struct CreateTableStatement {
   proto::Table table;  // name, columns, primary key, checks, record: as the catalog takes them
   std::vector<proto::RecordPart> indexes;  // for UNIQUE constraints and foreign keys; without extents
   bool if_not_exists = false;
-  int position = -1;  // the name's
+  bool storage_by_default = false;  // neither WITH nor nam.default_storage says what kind of table it is
+  int position = -1;                // the name's
 };
 struct CopyStatement;
 /// CREATE TABLE … AS: a columnar table of a query's rows.
@@ -178,6 +181,8 @@ struct CopyStatement {
   InsertStatement insert;
   std::vector<plan::Expr> values;  // for insert.columns, over the row's texts as columns of table 0
   std::string path;                // or a pattern; empty: standard input
+  /// Opens that. A session sets it.
+  std::function<std::unique_ptr<csv::ByteSource>()> input;
   csv::Dialect dialect;
   bool match_header = false;  // the first row's names must be those of the columns
   bool skip_errors = false;   // skips rows that cannot be read

@@ -96,15 +96,15 @@ bool SeesBlanks(Function function) {
   }
 }
 
-std::string ShownType(const Expr& operand) {
+std::string ShownOperand(const Expr& operand) {
   if (ExpressionBuilder::IsUntyped(operand)) return "unknown";
-  if (operand.type.kind == TypeKind::kDecimal || operand.type.kind == TypeKind::kNumeric) return "decimal";
-  return operand.type.kind == TypeKind::kString ? "text" : TypeName(operand.type);
+  return operand.type.kind == TypeKind::kString ? "text" : ShownType(operand);
 }
 
 std::string ShownCall(std::string_view name, std::span<const Expr> operands) {
   std::string types;
-  for (const Expr& operand : operands) absl::StrAppend(&types, types.empty() ? "" : ", ", ShownType(operand));
+  for (const Expr& operand : operands)
+    absl::StrAppend(&types, types.empty() ? "" : ", ", ShownOperand(operand));
   return absl::StrCat(std::string(name), "(", types, ")");
 }
 
@@ -218,8 +218,8 @@ absl::StatusOr<Expr> ExpressionBuilder::Concatenate(Expr a, Expr b, int position
   if (a.type.kind != TypeKind::kString && b.type.kind != TypeKind::kString && !IsUntyped(a) &&
       !IsUntyped(b) && !both_bytes) {
     return UserError(sqlstate::kNoSuchOperator,
-                     absl::StrCat("operator does not exist: ", ShownType(a), " || ", ShownType(b)), position,
-                     "CAST(x AS text) makes text of anything");
+                     absl::StrCat("operator does not exist: ", ShownOperand(a), " || ", ShownOperand(b)),
+                     position, "CAST(x AS text) makes text of anything");
   }
   const bool bytes = a.type.kind == TypeKind::kBytes || b.type.kind == TypeKind::kBytes;
   const auto joins = [](const Expr& e) { return IsUntyped(e) || e.type.kind == TypeKind::kBytes; };
@@ -311,7 +311,7 @@ absl::StatusOr<Expr> ExpressionBuilder::TimeArithmetic(Op op, Expr a, Expr b, in
   }
   return UserError(
       sqlstate::kNoSuchOperator,
-      absl::StrCat("operator does not exist: ", ShownType(a), " ", plan::Symbol(op), " ", ShownType(b)),
+      absl::StrCat("operator does not exist: ", ShownOperand(a), " ", plan::Symbol(op), " ", ShownOperand(b)),
       position, "intervals are added to dates, times, timestamps and intervals, and multiplied by numbers");
 }
 

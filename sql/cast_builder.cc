@@ -29,15 +29,12 @@ using plan::WithoutBlanks;
 
 std::string KindName(const Expr& expr) {
   switch (expr.type.kind) {
-    case TypeKind::kDecimal:
-    case TypeKind::kNumeric:
-      return "decimal";
     case TypeKind::kString:
       return "string";
     case TypeKind::kNull:
       return "unknown";
     default:
-      return TypeName(expr.type);
+      return ShownType(expr);
   }
 }
 
@@ -161,8 +158,10 @@ absl::StatusOr<Expr> ExpressionBuilder::Converted(Expr a, const Type& type, int 
   // A boolean is cast to integer only, to no other integer type.
   const bool odd = a.type.kind == TypeKind::kBool && integer && width > 0 && width != 4;
   if (odd || (!zoned_exists && !plan::CastExists(a.type, type))) {
+    const std::string target = width == 2 ? "smallint" : width == 8 ? "bigint" : TypeName(type);
     return UserError(
-        sqlstate::kCannotCast, absl::StrCat("cannot cast ", KindName(a), " to ", TypeName(type)), position,
+        sqlstate::kCannotCast,
+        absl::StrCat("cannot cast ", KindName(a), " to ", integer ? target : TypeName(type)), position,
         "casts go between numbers, between date, time and timestamp, and between string and any type");
   }
   if (cut) return CutText(std::move(a), type, position);

@@ -7,6 +7,7 @@
 #include "partitioner/assigned_value.h"
 #include "plan/expression_tree.h"
 #include "sql/constraints.h"
+#include "sql/declared_type.h"
 #include "sql/expression_binder.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
@@ -82,7 +83,7 @@ absl::StatusOr<Expr> AsColumn(const ExpressionBuilder& builder, Expr value, cons
     return UserError(
         sqlstate::kTypeMismatch,
         absl::StrCat("column ", Quote(to.name()), " is of type ", partitioner::ColumnTypeName(to.type()),
-                     ", the expression of type ", TypeName(value.type)),
+                     ", the expression of type ", ShownType(value)),
         position, "convert it with CAST");
   }
   if (value.type.kind != type.kind || value.type.scale != type.scale ||

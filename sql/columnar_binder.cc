@@ -63,7 +63,10 @@ class TableAsBinder {
     NAM_RETURN_IF_ERROR(CheckIsPermanent(relation, "table", relation.position()));
     NAM_ASSIGN_OR_RETURN(*table_.mutable_name(), NewRelationName(tables_, relation));
     using Storage = StorageOptions::Storage;
-    const bool record = tables_.settings().default_storage == NameSettings::Storage::kRecord;
+    const NameSettings::Storage by_setting = tables_.settings().default_storage;
+    const bool record = by_setting == NameSettings::Storage::kRecord;
+    statement_.create.storage_by_default =
+        into_.List("options").empty() && by_setting == NameSettings::Storage::kAuto;
     NAM_ASSIGN_OR_RETURN(
         const StorageOptions options,
         StorageOptions::From(into_.List("options"), record ? Storage::kRecord : Storage::kColumnar));

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/qualified_names.h"
 #include "base/status_macros.h"
 #include "partitioner/record_row.h"
 #include "types/bytes.h"
@@ -72,9 +73,9 @@ absl::Status StillReferenced(const std::string& table, const proto::ReferencingK
 }
 
 std::string ConstraintName(const proto::Table& table, int key) {
-  if (key != ConflictAction::kPrimaryKey) return table.record().parts(key).name();
+  if (key != ConflictAction::kPrimaryKey) return BareName(table.record().parts(key).name());
   const std::string& name = table.record().primary_key_name();
-  return name.empty() ? absl::StrCat(table.name(), "_pkey") : name;
+  return name.empty() ? absl::StrCat(BareName(table.name()), "_pkey") : name;
 }
 
 absl::Status DuplicateKey(const proto::Table& table, int key, const std::vector<Value>& row) {

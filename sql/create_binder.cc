@@ -121,7 +121,10 @@ class TableBinder {
 
   absl::Status BindOptions() {
     using Storage = StorageOptions::Storage;
-    const bool columns = tables_.settings().default_storage == NameSettings::Storage::kColumnar;
+    const NameSettings::Storage by_setting = tables_.settings().default_storage;
+    const bool columns = by_setting == NameSettings::Storage::kColumnar;
+    statement_.storage_by_default =
+        node_.List("options").empty() && by_setting == NameSettings::Storage::kAuto;
     NAM_ASSIGN_OR_RETURN(options_, StorageOptions::From(node_.List("options"),
                                                         columns ? Storage::kColumnar : Storage::kRecord));
     if (!columnar()) table_.mutable_record()->set_versions(options_.versions);
@@ -370,7 +373,7 @@ class TableBinder {
     const std::string given = unique.node.Text("conname");
     std::string base = given;
     if (given.empty()) {
-      base = table_.name();
+      base = BareName(table_.name());
       for (const int column : columns) absl::StrAppend(&base, "_", table_.columns(column).name());
       base += "_key";
     }
@@ -392,15 +395,17 @@ class TableBinder {
     proto::RecordPart index;
     for (const int column : columns) index.add_columns(static_cast<uint32_t>(column));
     NAM_ASSIGN_OR_RETURN(const std::string name, UniqueName(unique, columns));
-    NAM_RETURN_IF_ERROR(CheckNotSystem(name, position));
-    NAM_RETURN_IF_ERROR(DescribeIndex(table_, name, /*unique=*/true, position, index));
+    NAM_RETURN_IF_ERROR(CheckNewName(name, position));
+    // An index is in its table's schema.
+    const std::string index_name = QualifiedName(SchemaOfName(table_.name()), name);
+    NAM_RETURN_IF_ERROR(DescribeIndex(table_, index_name, /*unique=*/true, position, index));
     // Of two constraints on the same columns one is enough.
     const auto same = [&](const proto::RecordPart& other) {
       return std::equal(index.columns().begin(), index.columns().end(), other.columns().begin(),
                         other.columns().end());
     };
     if (std::any_of(statement_.indexes.begin(), statement_.indexes.end(), same)) return absl::OkStatus();
-    table_.mutable_record()->add_unique_constraints(name);
+    table_.mutable_record()->add_unique_constraints(index_name);
     statement_.indexes.push_back(std::move(index));
     return absl::OkStatus();
   }
@@ -413,8 +418,8 @@ class TableBinder {
     const std::string base =
         !given.empty() ? given
         : columns.size() != 1
-            ? absl::StrCat(table_.name(), "_check")
-            : absl::StrCat(table_.name(), "_", table_.columns(columns[0].column).name(), "_check");
+            ? absl::StrCat(BareName(table_.name()), "_check")
+            : absl::StrCat(BareName(table_.name()), "_", table_.columns(columns[0].column).name(), "_check");
     std::string name = base;
     for (int n = 1; !check_names_.insert(name).second; ++n) {
       if (!given.empty()) {

@@ -46,6 +46,11 @@ SqlType DeclaredType(const proto::Type& column) {
   return SqlTypeOf(type);
 }
 
+std::string ShownType(const Expr& expr) {
+  if (expr.type.kind == TypeKind::kDecimal) return "decimal";
+  return expr.type.kind == TypeKind::kInteger ? SqlTypeName(DeclaredType(expr)) : TypeName(expr.type);
+}
+
 bool IsWholeNumeric(const Expr& expr) {
   return expr.type.kind == TypeKind::kInteger && expr.declared.numeric();
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "plan/aggregate.h"
@@ -23,6 +24,9 @@ SqlType DeclaredType(const plan::Expr& expr);
 
 /// Of a table's column.
 SqlType DeclaredType(const proto::Type& column);
+
+/// The declared type for messages: without the digits of a decimal, which are never the error.
+std::string ShownType(const plan::Expr& expr);
 
 /// Whether it is numeric to SQL and a whole number to the engine. Beside other operands it is a decimal.
 bool IsWholeNumeric(const plan::Expr& expr);

@@ -32,9 +32,8 @@ absl::Status TooDeep(const Node& node) {
 }
 
 absl::Status NotBoolean(const Expr& expr, const char* where) {
-  return UserError(sqlstate::kTypeMismatch,
-                   absl::StrCat(where, " needs a condition, not ", TypeName(expr.type)), expr.position,
-                   "compare it with something");
+  return UserError(sqlstate::kTypeMismatch, absl::StrCat(where, " needs a condition, not ", ShownType(expr)),
+                   expr.position, "compare it with something");
 }
 
 }  // namespace

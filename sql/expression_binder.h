@@ -129,9 +129,9 @@ const std::vector<std::string>& AggregateNames();
 /// The function of this name; count is kCount.
 plan::AggregateFunction AggregateOfName(const std::string& name);
 /// The type of an aggregate's result; an error if the function does not take arguments of these types.
-/// `second` counts for functions of two.
-absl::StatusOr<Type> AggregateType(plan::AggregateFunction function, const Type& argument, const Type& second,
-                                   const std::string& name, int position);
+/// `second_argument` counts for functions of two.
+absl::StatusOr<Type> AggregateType(plan::AggregateFunction function, const plan::Expr& argument,
+                                   const plan::Expr& second_argument, const std::string& name, int position);
 
 /// Name of an output column without AS, as in PostgreSQL.
 std::string OutputName(const Node& expression);

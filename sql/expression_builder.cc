@@ -441,9 +441,11 @@ absl::StatusOr<Expr> ExpressionBuilder::Like(Expr a, Expr pattern, int position)
 
 absl::Status ExpressionBuilder::Unify(const std::vector<Expr*>& values, const char* place) const {
   Type common;
+  const Expr* first = nullptr;  // with a type
   for (const Expr* value : values) {
     if (value->type.kind == TypeKind::kNull) continue;
-    if (common.kind == TypeKind::kNull) {
+    if (first == nullptr) {
+      first = value;
       common = value->type;
     } else if (RankOfTime(common) > 0 && RankOfTime(value->type) > 0) {
       if (RankOfTime(value->type) > RankOfTime(common)) common = value->type;
@@ -455,7 +457,7 @@ absl::Status ExpressionBuilder::Unify(const std::vector<Expr*>& values, const ch
     } else if (!Comparable(common, value->type)) {
       return UserError(
           sqlstate::kTypeMismatch,
-          absl::StrCat(place, " types ", TypeName(common), " and ", TypeName(value->type), " do not match"),
+          absl::StrCat(place, " types ", ShownType(*first), " and ", ShownType(*value), " do not match"),
           value->position, "convert one with CAST");
     } else if (value->type.numeric() &&
                (common.kind == TypeKind::kInteger || value->type.scale > common.scale)) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/qualified_names.h"
 #include "base/status_macros.h"
 #include "partitioner/assigned_value.h"
 #include "partitioner/record_row.h"
@@ -201,7 +202,7 @@ absl::StatusOr<std::string> ForeignKeyBinder::NameOf(const Node& constraint,
   const std::string given = constraint.Text("conname");
   std::string base = given;
   if (given.empty()) {
-    base = table_.name();
+    base = BareName(table_.name());
     for (const int column : columns) absl::StrAppend(&base, "_", table_.columns(column).name());
     base += "_fkey";
   }
@@ -215,7 +216,7 @@ absl::StatusOr<std::string> ForeignKeyBinder::NameOf(const Node& constraint,
     }
     name = absl::StrCat(base, n);
   }
-  NAM_RETURN_IF_ERROR(CheckNotSystem(name, constraint.position()));
+  NAM_RETURN_IF_ERROR(CheckNewName(name, constraint.position()));
   return name;
 }
 
@@ -231,9 +232,10 @@ absl::Status ForeignKeyBinder::AddIndex(int position, proto::ForeignKey& key) {
   }
   proto::RecordPart index;
   *index.mutable_columns() = key.columns();
-  NAM_RETURN_IF_ERROR(DescribeIndex(table_, key.name(), /*unique=*/false, position, index));
+  const std::string name = QualifiedName(SchemaOfName(table_.name()), key.name());
+  NAM_RETURN_IF_ERROR(DescribeIndex(table_, name, /*unique=*/false, position, index));
   index_names_.insert(key.name());
-  key.set_index(key.name());
+  key.set_index(name);
   statement_.indexes.push_back(std::move(index));
   return absl::OkStatus();
 }

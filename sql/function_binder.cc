@@ -10,6 +10,7 @@
 #include "plan/aggregate_slots.h"
 #include "plan/expression_tree.h"
 #include "plan/function.h"
+#include "sql/declared_type.h"
 #include "sql/expression_binder.h"
 #include "sql/logical_select.h"
 #include "types/decimal.h"
@@ -80,10 +81,17 @@ AggregateFunction AggregateOfName(const std::string& name) {
 
 namespace {
 
-std::vector<std::string> FunctionNames() {
+/// A function whose name may have been meant: misspelled names begin like it.
+std::string FunctionLike(const std::string& name) {
+  constexpr size_t kShortestMisspelled = 4;
+  if (name.size() < kShortestMisspelled) return {};
   std::vector<std::string> names = AggregateNames();
   for (const plan::Signature& signature : plan::Signatures()) names.emplace_back(signature.name);
-  return names;
+  // Some only the binder calls.
+  std::erase_if(names, [&](const std::string& other) {
+    return !IsPostgresFunction(other) || absl::ascii_tolower(static_cast<unsigned char>(name[0])) != other[0];
+  });
+  return DidYouMean(name, names);
 }
 
 /// The function's plain name without pg_catalog.
@@ -97,10 +105,9 @@ absl::StatusOr<std::string> FunctionName(const Node& node) {
 }
 
 absl::Status RefuseFunction(const Node& node, const std::string& name) {
-  std::string hint;
-  if (node.Text("funcformat") != "COERCE_SQL_SYNTAX") hint = DidYouMean(name, FunctionNames());
-  if (name == "generate_series") hint = "write it in FROM";
-  if (hint.empty()) hint = "docs/design/numbers-and-types.md lists the functions";
+  const char* const hint = name == "generate_series"
+                               ? "write it in FROM"
+                               : "PostgreSQL has it, NAM has not: compose it of other functions";
   return Refusal(absl::StrCat("function ", Quote(name), " is not supported"), node.position(), hint);
 }
 
@@ -136,8 +143,9 @@ absl::Status RefuseCallClauses(const Node& node, const std::string& name) {
 
 }  // namespace
 
-absl::StatusOr<Type> AggregateType(AggregateFunction function, const Type& type, const Type& second,
-                                   const std::string& name, int position) {
+absl::StatusOr<Type> AggregateType(AggregateFunction function, const Expr& argument,
+                                   const Expr& second_argument, const std::string& name, int position) {
+  const Type &type = argument.type, &second = second_argument.type;
   const auto number = [](const Type& of) { return of.exact() || of.real(); };
   switch (function) {
     case AggregateFunction::kCountRows:
@@ -183,8 +191,8 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Type& type,
   const bool pair = plan::ArgumentsOf(function) > 1;
   return UserError(
       sqlstate::kNoSuchOperator,
-      absl::StrCat("function does not exist: ", name, "(", TypeName(type), pair ? ", " : "",
-                   pair ? TypeName(second) : "", ")"),
+      absl::StrCat("function does not exist: ", name, "(", ShownType(argument), pair ? ", " : "",
+                   pair ? ShownType(second_argument) : "", ")"),
       position,
       absl::StrCat(name, function == AggregateFunction::kMin || function == AggregateFunction::kMax
                              ? " takes numbers, dates, times, timestamps, intervals and strings"
@@ -235,8 +243,7 @@ absl::StatusOr<Expr> ExpressionBinder::UnknownFunction(const Node& node, const s
     NAM_ASSIGN_OR_RETURN(Expr operand, Expression(arg, context));
     operands.push_back(std::move(operand));
   }
-  return ExpressionBuilder::NoSuchFunction(name, operands, node.position(),
-                                           DidYouMean(name, FunctionNames()));
+  return ExpressionBuilder::NoSuchFunction(name, operands, node.position(), FunctionLike(name));
 }
 
 bool IsIntervalConstant(const Node& node) {

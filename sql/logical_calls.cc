@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -45,11 +46,6 @@ bool IsAmbiguous(AggregateFunction function) {
          function == AggregateFunction::kBitXor;
 }
 
-void AddColumns(const Expr& expr, std::vector<plan::ColumnRef>& columns) {
-  const std::vector<plan::ColumnRef> more = ColumnsOf(expr);
-  columns.insert(columns.end(), more.begin(), more.end());
-}
-
 absl::Status RefuseClauses(const Node& node) {
   const int position = node.position();
   const SqlText& text = node.text();
@@ -77,17 +73,13 @@ std::optional<absl::StatusOr<Expr>> LogicalSelect::Call(const Node& node, Clause
 absl::StatusOr<Expr> LogicalSelect::AggregateExpr(const Node& node, const std::string& name, Clause clause) {
   const int position = node.position();
   NAM_RETURN_IF_ERROR(RefuseClauses(node));
-  const size_t named_before = named_.size();
+  const size_t named_before = context_.queries_named.size(), subqueries_before = subqueries_.size();
   NAM_ASSIGN_OR_RETURN(AggregateCall call, AggregateArguments(node, name, clause));
-  // Columns that are folded away also decide its owner.
-  std::vector<plan::ColumnRef> columns(named_.begin() + static_cast<std::ptrdiff_t>(named_before),
-                                       named_.end());
-  if (call.function != AggregateFunction::kCountRows) AddColumns(call.argument, columns);
-  if (plan::ArgumentsOf(call.function) > 1) AddColumns(call.second, columns);
-  if (call.filter.has_value()) AddColumns(*call.filter, columns);
-  NAM_ASSIGN_OR_RETURN(LogicalSelect* const owner, OwnerOf(columns, position));
-  NAM_RETURN_IF_ERROR(owner->MayAggregate(position));
   NAM_ASSIGN_OR_RETURN(std::vector<plan::OrderKey> order, OrderOfArguments(node, call, clause));
+  NAM_ASSIGN_OR_RETURN(LogicalSelect* const owner, OwnerOf(named_before, position));
+  NAM_RETURN_IF_ERROR(owner->MayAggregate(position));
+  MoveSubqueries(subqueries_before, *owner);
+  context_.queries_named.push_back({owner, /*aggregate=*/true});
   return owner->AddAggregate(std::move(call), std::move(order), position);
 }
 
@@ -179,8 +171,7 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
   if (adds_up && call.argument.type.kind == TypeKind::kTime) {
     NAM_ASSIGN_OR_RETURN(call.argument, builder().Cast(std::move(call.argument), Type::Interval(), position));
   }
-  NAM_ASSIGN_OR_RETURN(call.type,
-                       AggregateType(call.function, call.argument.type, call.second.type, name, position));
+  NAM_ASSIGN_OR_RETURN(call.type, AggregateType(call.function, call.argument, call.second, name, position));
   call.declared = DeclaredAggregate(call.function, call.argument);
   if (call.argument.type.kind == TypeKind::kReal && plan::HasMoments(call.function)) {
     NAM_ASSIGN_OR_RETURN(call.argument, builder().Cast(std::move(call.argument), Type::Double(), position));
@@ -216,7 +207,7 @@ absl::StatusOr<AggregateCall> LogicalSelect::CountOfRows(const Node& star, Aggre
     return Refusal("count(t.*) of a table without a column that is NOT NULL is not supported", position,
                    "count a column, or use count(*)");
   }
-  named_.push_back(found->ref);
+  NameColumn(found->ref);
   call.argument = MakeColumn(*found, position);
   return call;
 }
@@ -240,7 +231,7 @@ absl::Status LogicalSelect::BindPair(const Node& node, const std::string& name, 
   }
   const bool counts = call.function == AggregateFunction::kCount;
   NAM_ASSIGN_OR_RETURN(const Type type, AggregateType(counts ? AggregateFunction::kCorr : call.function,
-                                                      call.argument.type, call.second.type, name, position));
+                                                      call.argument, call.second, name, position));
   if (counts) {
     Expr there = plan::MakeNode(
         plan::Op::kNot, Type::Bool(), position,
@@ -261,25 +252,35 @@ absl::Status LogicalSelect::BindPair(const Node& node, const std::string& name, 
   return absl::OkStatus();
 }
 
-/// The innermost query with these columns; without columns this one.
-absl::StatusOr<LogicalSelect*> LogicalSelect::OwnerOf(const std::vector<plan::ColumnRef>& columns,
-                                                      int position) {
-  if (columns.empty()) return this;
-  const auto names = [&](const LogicalSelect* select) {
-    return std::any_of(columns.begin(), columns.end(), [&](plan::ColumnRef ref) {
-      const LogicalSelect* owner = context_.owners[static_cast<size_t>(ref.table)];
-      return owner == select || (owner == nullptr && select == this);
-    });
+void LogicalSelect::NameColumn(plan::ColumnRef ref) {
+  LogicalSelect* const owner = context_.owners[static_cast<size_t>(ref.table)];
+  context_.queries_named.push_back({owner == nullptr ? this : owner, /*aggregate=*/false});
+}
+
+/// The innermost query, from this one outwards, that an aggregate's operands name a column or an aggregate
+/// of: in subqueries and in what is folded away, too. This one if they name none.
+absl::StatusOr<LogicalSelect*> LogicalSelect::OwnerOf(size_t first_named, int position) {
+  const auto begin = context_.queries_named.begin() + static_cast<std::ptrdiff_t>(first_named);
+  const auto end = context_.queries_named.end();
+  const auto named = [&](const LogicalSelect* select) {
+    return std::any_of(begin, end, [&](const NamedQuery& query) { return query.select == select; });
   };
-  LogicalSelect* owner = nullptr;
-  if (names(this)) owner = this;
+  LogicalSelect* owner = named(this) ? this : nullptr;
   for (const ScopeLevel* level = around_.level; owner == nullptr && level != nullptr; level = level->outer) {
-    if (level->select != nullptr && names(level->select)) owner = level->select;
+    if (level->select != nullptr && named(level->select)) owner = level->select;
   }
   if (owner == nullptr) return this;
-  const auto aggregate = [&](plan::ColumnRef ref) { return ref.table == owner->aggregate_relation_; };
-  if (std::any_of(columns.begin(), columns.end(), aggregate)) return Nested(position);
+  const auto nested = [&](const NamedQuery& query) { return query.aggregate && query.select == owner; };
+  if (std::any_of(begin, end, nested)) return Nested(position);
   return owner;
+}
+
+/// The subqueries of an aggregate's operands are joined where its rows are.
+void LogicalSelect::MoveSubqueries(size_t first, LogicalSelect& owner) {
+  if (&owner == this) return;
+  const auto begin = subqueries_.begin() + static_cast<std::ptrdiff_t>(first);
+  std::move(begin, subqueries_.end(), std::back_inserter(owner.subqueries_));
+  subqueries_.erase(begin, subqueries_.end());
 }
 
 absl::Status LogicalSelect::MayAggregate(int position) const {

@@ -153,7 +153,8 @@ absl::StatusOr<std::vector<uint32_t>> LogicalSelect::Keys(const Node& item) {
 }
 
 absl::StatusOr<uint32_t> LogicalSelect::AddKey(const Node& item) {
-  NAM_ASSIGN_OR_RETURN(Expr key, Item(item, Clause::kGroupBy));
+  NAM_ASSIGN_OR_RETURN(ListedItem listed, Item(item, Clause::kGroupBy));
+  Expr& key = listed.expr;
   if (aggregate_relation_ >= 0 && NamesRelation(key, aggregate_relation_)) {
     return UserError(sqlstate::kGroupingError, "aggregates are not allowed in GROUP BY", item.position(),
                      "group by columns, and put conditions on aggregates into HAVING");
@@ -163,11 +164,17 @@ absl::StatusOr<uint32_t> LogicalSelect::AddKey(const Node& item) {
     return UserError(sqlstate::kWindowingError, "window functions are not allowed in GROUP BY",
                      item.position(), "compute them in a subquery in FROM");
   }
-  const auto same = [&](const Expr& other) { return SameExpr(other, key); };
-  const auto found = std::find_if(groups_.keys.begin(), groups_.keys.end(), same);
-  const auto place = static_cast<uint32_t>(found - groups_.keys.begin());
-  if (found == groups_.keys.end()) groups_.keys.push_back(std::move(key));
-  return place;
+  const int output = plan::IsConstant(key) ? listed.output : -1;
+  size_t place = 0;
+  while (place < groups_.keys.size() &&
+         !(SameExpr(groups_.keys[place], key) && key_outputs_[place] == output)) {
+    ++place;
+  }
+  if (place == groups_.keys.size()) {
+    groups_.keys.push_back(std::move(key));
+    key_outputs_.push_back(output);
+  }
+  return static_cast<uint32_t>(place);
 }
 
 absl::StatusOr<Expr> LogicalSelect::Grouping(const Node& node, Clause clause) {
@@ -188,6 +195,7 @@ absl::StatusOr<Expr> LogicalSelect::Grouping(const Node& node, Clause clause) {
                      absl::StrCat("GROUPING has at most ", kMostGroupingArguments, " arguments"), position);
   }
   NeedAggregation();
+  context_.queries_named.push_back({this, /*aggregate=*/true});
   grouping_refs_.push_back({aggregate_relation_, NextAggregateColumn()});
   groups_.groupings.emplace_back();
   grouping_arguments_.push_back(std::move(arguments));
@@ -376,6 +384,7 @@ absl::Status LogicalSelect::ReplaceGroups(Expr& expr, bool in_subquery) {
   if (expr.op == Op::kLiteral) return absl::OkStatus();
   for (size_t i = 0; i < groups_.keys.size(); ++i) {
     if (!SameExpr(groups_.keys[i], expr)) continue;
+    if (!groups_.sets.empty() && plan::IsConstant(expr)) return absl::OkStatus();
     expr = MakeColumn({{key_relation_, static_cast<int>(i)}, "", expr.type, true, DeclaredType(expr)},
                       expr.position);
     return absl::OkStatus();
@@ -390,6 +399,16 @@ absl::Status LogicalSelect::ReplaceGroups(Expr& expr, bool in_subquery) {
     }
   }
   for (Expr& child : expr.children) NAM_RETURN_IF_ERROR(ReplaceGroups(child, in_subquery));
+  return absl::OkStatus();
+}
+
+/// Replaces an output, or what is that output. A constant key is NULL in the sets without it: as its own
+/// output, not where the same constant stands otherwise.
+absl::Status LogicalSelect::ReplaceListed(Expr& expr, int output) {
+  const auto key = std::find(key_outputs_.begin(), key_outputs_.end(), output);
+  if (output < 0 || key == key_outputs_.end() || groups_.sets.empty()) return ReplaceGroups(expr, false);
+  const auto place = static_cast<int>(key - key_outputs_.begin());
+  expr = MakeColumn({{key_relation_, place}, "", expr.type, true, DeclaredType(expr)}, expr.position);
   return absl::OkStatus();
 }
 
@@ -420,9 +439,13 @@ absl::Status LogicalSelect::ReplaceGroupsBelow(plan::logical::Node& root) {
 }
 
 absl::Status LogicalSelect::ReplaceAllGroups() {
-  for (Output& output : outputs_) NAM_RETURN_IF_ERROR(ReplaceGroups(output.expr, false));
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    NAM_RETURN_IF_ERROR(ReplaceListed(outputs_[i].expr, static_cast<int>(i)));
+    if (outputs_[i].expr.op == Op::kColumn) outputs_[i].literal.reset();
+  }
   if (having_.has_value()) NAM_RETURN_IF_ERROR(ReplaceGroups(*having_, false));
-  for (OrderKey& key : order_by_) NAM_RETURN_IF_ERROR(ReplaceGroups(key.expr, false));
+  for (size_t i = 0; i < order_by_.size(); ++i)
+    NAM_RETURN_IF_ERROR(ReplaceListed(order_by_[i].expr, order_outputs_[i]));
   for (Expr& key : distinct_on_) NAM_RETURN_IF_ERROR(ReplaceGroups(key, false));
   for (WindowGroup& group : windows_) {
     plan::logical::Node node;

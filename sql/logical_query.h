@@ -22,13 +22,20 @@ struct WrittenStar {
   std::string columns;
 };
 
+/// The query of a column, an aggregate or a GROUPING that an expression names.
+struct NamedQuery {
+  LogicalSelect* select;
+  bool aggregate;
+};
+
 /// The state of a whole statement's binding.
 struct LogicalContext {
   TableSource& source;
   std::map<std::string, std::shared_ptr<const proto::Table>>
       found;                                                   // one version of a table that occurs twice
   std::map<int, std::shared_ptr<const proto::Table>> scanned;  // by relation
-  std::vector<LogicalSelect*> owners;  // by relation: the select with it in FROM or groups; null: none
+  std::vector<LogicalSelect*> owners;     // by relation: the select with it in FROM or groups; null: none
+  std::vector<NamedQuery> queries_named;  // in the order in which the statement's expressions name them
   int ctes = 0;
   int depth = 0;            // of queries, FROM items and expressions being bound
   bool locks_rows = false;  // FOR UPDATE may stand in the outermost query

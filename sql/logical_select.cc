@@ -88,7 +88,7 @@ absl::StatusOr<Expr> LogicalSelect::ColumnExpr(const Node& node) {
   level.select = this;
   level.outer = beside_ == nullptr ? around_.level : &beside;
   NAM_ASSIGN_OR_RETURN(const plan::logical::Column column, ResolveColumn(level, node));
-  named_.push_back(column.ref);
+  NameColumn(column.ref);
   return MakeColumn(column, position);
 }
 
@@ -201,7 +201,8 @@ absl::Status LogicalSelect::BindSelectList() {
 }
 
 /// The output at the position of an integer constant.
-absl::StatusOr<const Expr*> LogicalSelect::ByPosition(const Node& constant, const char* clause) {
+absl::StatusOr<const LogicalSelect::Output*> LogicalSelect::ByPosition(const Node& constant,
+                                                                       const char* clause) {
   if (!constant.Has("ival")) {
     return UserError(sqlstate::kSyntaxError, absl::StrCat("a constant in ", clause, " must be a position"),
                      constant.position(), "name a column, or count the select list's columns from 1");
@@ -212,39 +213,47 @@ absl::StatusOr<const Expr*> LogicalSelect::ByPosition(const Node& constant, cons
                      absl::StrCat(clause, " position ", index, " is not in the select list"),
                      constant.position(), absl::StrCat("it has ", outputs_.size(), " columns"));
   }
-  return &outputs_[static_cast<size_t>(index) - 1].expr;
+  return &outputs_[static_cast<size_t>(index) - 1];
 }
 
 /// The output of this name; null if there is none, an error if two differ.
-absl::StatusOr<const Expr*> LogicalSelect::ByAlias(const std::string& name, int position,
-                                                   const char* clause) {
-  const Expr* found = nullptr;
+absl::StatusOr<const LogicalSelect::Output*> LogicalSelect::ByAlias(const std::string& name, int position,
+                                                                    const char* clause) {
+  const Output* found = nullptr;
   for (const Output& output : outputs_) {
     if (output.name != name) continue;
-    if (found != nullptr && !SameExpr(*found, output.expr)) {
+    if (found != nullptr && !SameExpr(found->expr, output.expr)) {
       return UserError(sqlstate::kAmbiguousColumn, absl::StrCat(clause, " ", Quote(name), " is ambiguous"),
                        position, "two columns of the select list have this name");
     }
-    found = &output.expr;
+    if (found == nullptr) found = &output;
   }
   return found;
 }
 
+LogicalSelect::ListedItem LogicalSelect::Listed(const Output& output) const {
+  return {output.expr, static_cast<int>(&output - outputs_.data())};
+}
+
 /// GROUP BY prefers a table's column to an output's name; ORDER BY and DISTINCT ON the other way round.
-absl::StatusOr<Expr> LogicalSelect::Item(const Node& node, Clause clause) {
+absl::StatusOr<LogicalSelect::ListedItem> LogicalSelect::Item(const Node& node, Clause clause) {
   const char* name = ClauseName(clause);
   if (node.Is("A_Const")) {
-    NAM_ASSIGN_OR_RETURN(const Expr* output, ByPosition(node, name));
-    return *output;
+    NAM_ASSIGN_OR_RETURN(const Output* output, ByPosition(node, name));
+    return Listed(*output);
   }
   if (IsBareName(node)) {
     const std::string column = node.Names("fields")[0];
     if (clause == Clause::kOrderBy || !HasColumn(from_, column)) {
-      NAM_ASSIGN_OR_RETURN(const Expr* output, ByAlias(column, node.position(), name));
-      if (output != nullptr) return *output;
+      NAM_ASSIGN_OR_RETURN(const Output* output, ByAlias(column, node.position(), name));
+      if (output != nullptr) return Listed(*output);
     }
   }
-  return BindTyped(node, clause);
+  NAM_ASSIGN_OR_RETURN(Expr expr, BindTyped(node, clause));
+  const auto same = [&](const Output& output) { return SameExpr(output.expr, expr); };
+  const auto found = std::find_if(outputs_.begin(), outputs_.end(), same);
+  if (found != outputs_.end()) return ListedItem{std::move(expr), static_cast<int>(found - outputs_.begin())};
+  return ListedItem{std::move(expr)};
 }
 
 absl::Status BindDirection(const Node& sort, OrderKey& key) {
@@ -263,10 +272,17 @@ absl::Status LogicalSelect::BindOrderBy() {
   for (const Node& sort : select_.List("sortClause")) {
     OrderKey key;
     NAM_RETURN_IF_ERROR(BindDirection(sort, key));
-    NAM_ASSIGN_OR_RETURN(key.expr, Item(sort.Field("node"), Clause::kOrderBy));
+    NAM_ASSIGN_OR_RETURN(ListedItem item, Item(sort.Field("node"), Clause::kOrderBy));
+    key.expr = std::move(item.expr);
     if (key.expr.position < 0) key.expr.position = sort.Field("node").position();
-    const auto same = [&](const OrderKey& other) { return SameExpr(other.expr, key.expr); };
-    if (std::none_of(order_by_.begin(), order_by_.end(), same)) order_by_.push_back(std::move(key));
+    const bool may_vary = plan::IsConstant(key.expr) && select_.Has("groupClause");
+    const auto same = [&](const OrderKey& other) {
+      const int output = order_outputs_[static_cast<size_t>(&other - order_by_.data())];
+      return SameExpr(other.expr, key.expr) && (!may_vary || output == item.output);
+    };
+    if (std::any_of(order_by_.begin(), order_by_.end(), same)) continue;
+    order_by_.push_back(std::move(key));
+    order_outputs_.push_back(item.output);
   }
   return absl::OkStatus();
 }
@@ -275,7 +291,8 @@ absl::Status LogicalSelect::BindDistinct() {
   distinct_ = select_.Has("distinctClause");
   for (const Node& item : select_.List("distinctClause")) {
     if (!item || item.kind().empty()) continue;  // a plain DISTINCT is an empty list
-    NAM_ASSIGN_OR_RETURN(Expr key, Item(item, Clause::kOrderBy));
+    NAM_ASSIGN_OR_RETURN(ListedItem listed, Item(item, Clause::kOrderBy));
+    Expr& key = listed.expr;
     const auto same = [&](const Expr& other) { return SameExpr(other, key); };
     if (std::none_of(distinct_on_.begin(), distinct_on_.end(), same)) distinct_on_.push_back(std::move(key));
   }
@@ -439,9 +456,8 @@ absl::StatusOr<Expr> BindCount(LogicalSelect& expressions, const Node& node, Cla
         expr, expressions.builder().Cast(std::move(expr), Type::Integer(), node.position(), sizeof(int64_t)));
   }
   if (expr.type.kind != TypeKind::kInteger) {
-    return UserError(sqlstate::kTypeMismatch,
-                     absl::StrCat(name, " needs an integer, not ", TypeName(expr.type)), node.position(),
-                     "write a whole number");
+    return UserError(sqlstate::kTypeMismatch, absl::StrCat(name, " needs an integer, not ", ShownType(expr)),
+                     node.position(), "write a whole number");
   }
   if (!plan::IsConstant(expr)) {
     return UserError(sqlstate::kBadColumnReference, absl::StrCat(name, " must not contain columns"),
@@ -495,6 +511,7 @@ absl::StatusOr<NodePtr> AddLimit(const Node& select, const LimitCounts& counts, 
       for (const OrderKey& key : sort->keys) limit.ties.push_back(key.expr);
     }
   }
+  if (limit.rows == 0) return MakeNode(plan::logical::Values(), root->columns);  // computes no row
   if (!limit.rows.has_value() && limit.offset == 0) return root;
   return MakeNode(std::move(limit), {}, std::move(root));
 }

@@ -83,6 +83,11 @@ class LogicalSelect : public QueryScope {
     plan::Expr expr;
     std::optional<plan::Expr> literal;
   };
+  /// An item of GROUP BY, ORDER BY or DISTINCT ON. Equal constants are told apart by their outputs.
+  struct ListedItem {
+    plan::Expr expr;
+    int output = -1;  // that it is; -1: none
+  };
   /// Window functions of one partition and order.
   struct WindowGroup {
     plan::logical::Window window;
@@ -100,9 +105,10 @@ class LogicalSelect : public QueryScope {
   absl::StatusOr<plan::logical::NodePtr> BindWhere(plan::logical::NodePtr root);
   absl::Status AddStar(const Node& column, const std::vector<std::string>& table);
   void WriteOut(int position, const std::string& columns, std::map<int, WrittenStar>& stars) const;
-  absl::StatusOr<const plan::Expr*> ByPosition(const Node& constant, const char* clause);
-  absl::StatusOr<const plan::Expr*> ByAlias(const std::string& name, int position, const char* clause);
-  ExprOr Item(const Node& node, Clause clause);
+  absl::StatusOr<const Output*> ByPosition(const Node& constant, const char* clause);
+  absl::StatusOr<const Output*> ByAlias(const std::string& name, int position, const char* clause);
+  ListedItem Listed(const Output& output) const;
+  absl::StatusOr<ListedItem> Item(const Node& node, Clause clause);
   absl::Status BindOrderBy();
   absl::Status BindDistinct();
   absl::Status CheckDistinctOrder() const;
@@ -132,6 +138,7 @@ class LogicalSelect : public QueryScope {
                                                               std::vector<plan::OrderKey> order,
                                                               plan::logical::NodePtr root);
   absl::Status ReplaceGroups(plan::Expr& expr, bool in_subquery);
+  absl::Status ReplaceListed(plan::Expr& expr, int output);
   absl::Status ReplaceGroupsBelow(plan::logical::Node& root);
   absl::Status ReplaceAllGroups();
   bool FollowsFromKeys(plan::ColumnRef column) const;
@@ -153,7 +160,9 @@ class LogicalSelect : public QueryScope {
   bool IsNeverNullInTable(plan::ColumnRef ref) const;
   absl::Status BindPair(const Node& node, const std::string& name, Clause clause,
                         plan::logical::AggregateCall& call);
-  absl::StatusOr<LogicalSelect*> OwnerOf(const std::vector<plan::ColumnRef>& columns, int position);
+  void NameColumn(plan::ColumnRef ref);
+  absl::StatusOr<LogicalSelect*> OwnerOf(size_t first_named, int position);
+  void MoveSubqueries(size_t first, LogicalSelect& owner);
   absl::Status MayAggregate(int position) const;
   absl::StatusOr<std::vector<plan::OrderKey>> OrderOfArguments(const Node& node,
                                                                const plan::logical::AggregateCall& call,
@@ -188,10 +197,10 @@ class LogicalSelect : public QueryScope {
   Clause clause_ = Clause::kSelect;    // being bound
   bool in_from_ = false;
   bool in_aggregate_ = false, in_window_ = false;
-  std::vector<plan::ColumnRef> named_;  // in the order in which expressions name them
 
   std::vector<Output> outputs_;
   std::vector<plan::OrderKey> order_by_;
+  std::vector<int> order_outputs_;  // by key in order_by_: the output that it is; -1: none
   std::vector<plan::Expr> distinct_on_;
   bool distinct_ = false;
   std::optional<plan::Expr> having_;
@@ -201,6 +210,7 @@ class LogicalSelect : public QueryScope {
   bool aggregated_ = false;
   int key_relation_ = -1, aggregate_relation_ = -1;
   plan::logical::Aggregate groups_;
+  std::vector<int> key_outputs_;  // by key in groups_: the output that a constant one is; -1: another one
   std::vector<plan::ColumnRef> aggregate_refs_, grouping_refs_;
   std::vector<std::vector<plan::OrderKey>> aggregate_orders_;  // by aggregate in groups_: string_agg's
   std::vector<std::vector<plan::Expr>> grouping_arguments_;    // by grouping in groups_, until keys are known

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
+#include "sql/declared_type.h"
 #include "sql/logical_select.h"
 #include "types/sql_error.h"
 
@@ -24,7 +25,7 @@ bool IsTime(const Type& type) {
 
 absl::Status NoSuchSeries(const std::vector<Expr>& arguments, int position) {
   const auto name = [](std::string* out, const Expr& argument) {
-    absl::StrAppend(out, ExpressionBuilder::IsUntyped(argument) ? "unknown" : TypeName(argument.type));
+    absl::StrAppend(out, ExpressionBuilder::IsUntyped(argument) ? "unknown" : ShownType(argument));
   };
   const std::string call = absl::StrCat("generate_series(", absl::StrJoin(arguments, ", ", name), ")");
   const bool untyped = std::all_of(arguments.begin(), arguments.end(), ExpressionBuilder::IsUntyped);

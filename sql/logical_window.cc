@@ -201,7 +201,7 @@ absl::Status LogicalSelect::ResolveArguments(WindowCall& call, const std::string
   NAM_RETURN_IF_ERROR(builder().ResolveType(count, Type::Integer()));
   if (count.type.kind == TypeKind::kInteger) return absl::OkStatus();
   return UserError(sqlstate::kNoSuchOperator,
-                   absl::StrCat("function does not exist: ", name, " with ", TypeName(count.type)), position,
+                   absl::StrCat("function does not exist: ", name, " with ", ShownType(count)), position,
                    "it takes an integer there");
 }
 
@@ -329,11 +329,11 @@ absl::StatusOr<Value> LogicalSelect::FrameOffset(const Node& node, const WindowD
   }
   const bool fits = type.kind == TypeKind::kDecimal ? offset.type.numeric() : offset.type.kind == type.kind;
   if (!fits) {
-    return UserError(
-        unit == Frame::Unit::kRange ? sqlstate::kNotSupported : sqlstate::kTypeMismatch,
-        absl::StrCat("a frame's offset must be ", TypeName(type), ", not ", TypeName(offset.type)), position,
-        type.kind == TypeKind::kInterval ? "write an interval, as in INTERVAL '1 day'"
-                                         : "write a number of the column's type");
+    return UserError(unit == Frame::Unit::kRange ? sqlstate::kNotSupported : sqlstate::kTypeMismatch,
+                     absl::StrCat("a frame's offset must be ", TypeName(type), ", not ", ShownType(offset)),
+                     position,
+                     type.kind == TypeKind::kInterval ? "write an interval, as in INTERVAL '1 day'"
+                                                      : "write a number of the column's type");
   }
   if (!IsLiteral(offset)) {
     if (!plan::IsConstant(offset)) {

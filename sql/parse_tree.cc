@@ -68,8 +68,8 @@ absl::StatusOr<SqlText> ScanStatement(const std::string& text) {
   if (NestingTokens(text, scan.tokens) > kMostNestingTokens) {
     return UserError(sqlstate::kTooComplex, "the statement is too complex", -1,
                      absl::StrCat("at most ", kMostNestingTokens,
-                                  " words and operators, constants and further rows of VALUES aside; COPY "
-                                  "loads many rows"));
+                                  " words and operators, constants, further rows of VALUES and further "
+                                  "terms of AND and OR aside; COPY loads many rows"));
   }
   return SqlText(text, std::move(scan.tokens));
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
+#include "sql/declared_type.h"
 #include "sql/expression_binder.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
@@ -62,7 +63,7 @@ absl::StatusOr<Value> Argument(Expr argument, const Type& type, int width, size_
   if (type.kind != TypeKind::kNumeric) ExpressionBuilder::AsKnownScale(argument);
   if (!Converts(argument.type, type)) {
     return UserError(sqlstate::kTypeMismatch,
-                     absl::StrCat("parameter $", number, " of type ", TypeName(argument.type),
+                     absl::StrCat("parameter $", number, " of type ", ShownType(argument),
                                   " cannot be coerced to the expected type ", TypeName(type)),
                      position, "You will need to rewrite or cast the expression.");
   }

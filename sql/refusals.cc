@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <cctype>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -49,6 +52,54 @@ std::string SpellOut(const std::string& kind) {
   return name;
 }
 
+/// The words of a statement from a place on, in capital letters.
+class StatementWords {
+ public:
+  StatementWords(const SqlText& text, int from) : text_(text), at_(from) {}
+
+  /// Empty at what is no word.
+  std::string Next() {
+    if (at_ < 0) return {};
+    at_ = text_.Find({}, at_);
+    std::string word;
+    const std::string& all = text_.text();
+    for (; at_ >= 0 && at_ < static_cast<int>(all.size()) && IsOfWord(all[static_cast<size_t>(at_)]); ++at_)
+      word.push_back(absl::ascii_toupper(static_cast<unsigned char>(all[static_cast<size_t>(at_)])));
+    return word;
+  }
+
+ private:
+  static bool IsOfWord(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+  const SqlText& text_;
+  int at_;
+};
+
+bool IsAmong(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// As the statement itself writes its name: CREATE [OR REPLACE] MATERIALIZED VIEW. Empty if it is inside
+/// another one.
+std::string NameInText(const SqlText& text) {
+  StatementWords words(text, text.Start());
+  std::string name = words.Next();
+  if (IsAmong(name, {"EXPLAIN", "PREPARE"})) return {};
+  if (!IsAmong(name, {"CREATE", "ALTER", "DROP", "REFRESH", "SET", "SECURITY", "REASSIGN", "IMPORT"}))
+    return name;
+  std::string word = words.Next();
+  while (IsAmong(word,
+                 {"OR", "REPLACE", "TEMP", "TEMPORARY", "UNLOGGED", "TRUSTED", "PROCEDURAL", "CONSTRAINT"}))
+    word = words.Next();
+  absl::StrAppend(&name, " ", word);
+  const bool two =
+      IsAmong(word, {"MATERIALIZED", "FOREIGN", "EVENT", "TEXT", "ACCESS", "DEFAULT", "LARGE", "USER"});
+  const std::string second = two ? words.Next() : "";
+  const bool user = word == "USER" && second != "MAPPING";
+  if (!second.empty() && !user) absl::StrAppend(&name, " ", second);
+  return name;
+}
+
 const RefusedNode* Lookup(const RefusedNode* begin, const RefusedNode* end, const std::string& kind) {
   const RefusedNode* found = std::find_if(begin, end, [&](const RefusedNode& n) { return kind == n.kind; });
   return found == end ? nullptr : found;
@@ -77,8 +128,9 @@ absl::Status RefuseStatement(const Node& node) {
           : "statements are SELECT, EXPLAIN [ANALYZE], INSERT, UPDATE, DELETE, BEGIN, COMMIT, "
             "ROLLBACK, SAVEPOINT, CREATE and DROP of TABLE, VIEW, SCHEMA and INDEX, ALTER TABLE, COPY, "
             "TRUNCATE, VACUUM, ANALYZE, PREPARE, EXECUTE, DEALLOCATE, SET, RESET and SHOW";
-  return Refusal(absl::StrCat(known != nullptr ? known->name : SpellOut(node.kind()), " is not supported"),
-                 node.text().Start(), hint);
+  std::string name = known != nullptr ? known->name : NameInText(node.text());
+  if (name.empty()) name = SpellOut(node.kind());
+  return Refusal(absl::StrCat(name, " is not supported"), node.text().Start(), hint);
 }
 
 }  // namespace nam::sql

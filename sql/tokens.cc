@@ -17,6 +17,7 @@ namespace {
 constexpr int kUnicodeName = 259, kFloat = 260, kString = 261, kUnicodeString = 262, kBitString = 263,
               kHexString = 264, kInteger = 266;
 constexpr int kSqlComment = 275, kCComment = 276;
+constexpr int kReservedKeyword = 4;
 
 /// The two wire types of protobuf in pg_query_scan's answer: ScanResult {int32 version = 1; repeated
 /// ScanToken tokens = 2}, ScanToken {start = 1, end = 2, token = 4, keyword_kind = 5}. The library's own
@@ -57,6 +58,7 @@ Token ReadToken(WireReader reader) {
     if (field == 1) token.start = value;
     if (field == 2) token.end = value;
     if (field == 4) token.kind = value;
+    if (field == 5) token.reserved = value == kReservedKeyword;
   }
   return token;
 }
@@ -112,24 +114,6 @@ ScanResult Scan(const std::string& text) {
   pg_query_free_scan_result(scan);
   MendUnicodeEnds(text, result.tokens);
   return result;
-}
-
-size_t NestingTokens(std::string_view text, const std::vector<Token>& tokens) {
-  size_t outside = 0, row = 0, longest_row = 0, depth = 0;
-  bool begins = false, in_rows = false;  // begins: the last token is VALUES
-  for (const Token& token : tokens) {
-    if (token.comment()) continue;
-    if (in_rows && depth == 0 && token.kind != '(') in_rows = token.kind == ',';
-    if (begins && token.kind == '(') in_rows = true;
-    if (in_rows && depth == 0) row = 0;
-    (in_rows ? row : outside) += token.flat() ? 0 : 1;
-    longest_row = std::max(longest_row, row);
-    if (in_rows && token.kind == '(') ++depth;
-    if (in_rows && token.kind == ')') --depth;
-    begins = absl::EqualsIgnoreCase({text.data() + token.start, static_cast<size_t>(token.end - token.start)},
-                                    "values");
-  }
-  return outside + longest_row;
 }
 
 SqlText::SqlText(std::string text, std::vector<Token> tokens) : text_(std::move(text)) {

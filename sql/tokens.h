@@ -17,7 +17,8 @@ namespace nam::sql {
 struct Token {
   int start = 0;  // byte offsets
   int end = 0;
-  int kind = 0;  // PostgreSQL's token number; for a single character, the character
+  int kind = 0;           // PostgreSQL's token number; for a single character, the character
+  bool reserved = false;  // a word that names nothing unless quoted
 
   bool comment() const;
   /// Numbers, strings and commas: tokens that make a statement longer but never deeper.
@@ -37,12 +38,13 @@ struct ScanResult {
 };
 ScanResult Scan(const std::string& text);
 
-/// Returns an upper bound of the depth of the statement's tree, at one level per token that is not flat: the
-/// number of tokens outside of rows of VALUES, plus that of its longest row. Rows are siblings, so only the
-/// longest counts.
+/// Returns an upper bound of the depth of the statement's tree, at one level per token that is not flat. Rows
+/// of VALUES are siblings, and so are the terms of a chain of AND and OR: of these only the longest counts.
 ///
 ///     insert into t (a, b) values (1, -2), (3 + 4, now()) on conflict do nothing
 ///     └────────────────────────────┘       └───────────┘  └───────────────────┘
+///     select a from t where b = 1 or b between 2 and c or b = 5
+///     └───────────────────┘          └──────────────┘
 size_t NestingTokens(std::string_view text, const std::vector<Token>& tokens);
 
 /// Byte offset of the 1-based character `cursor`; -1 for 0.

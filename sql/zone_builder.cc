@@ -28,6 +28,10 @@ bool IsZoned(const Expr& e) {
   return e.type.kind == TypeKind::kTimestampTz;
 }
 
+bool IsText(const Expr& e) {
+  return ExpressionBuilder::IsUntyped(e) || e.type.kind == TypeKind::kString;
+}
+
 Expr ZoneLiteral(std::string_view zone, int position) {
   return MakeLiteral(Value::String(std::string(zone)), position);
 }
@@ -134,6 +138,8 @@ absl::Status ExpressionBuilder::GiveZone(std::string_view name, std::vector<Expr
   if (name == "to_char" && pair && operands[0].type.kind == TypeKind::kDate && MayShowZone(operands[1])) {
     NAM_ASSIGN_OR_RETURN(operands[0], CastZoned(std::move(operands[0]), Type::TimestampTz(), position));
   }
+  if (name == "to_timestamp" && pair && std::all_of(operands.begin(), operands.end(), IsText))
+    operands.push_back(ZoneLiteral(zone_, position));
   if (std::none_of(operands.begin(), operands.end(), IsZoned)) return absl::OkStatus();
   if ((name == "date_trunc" || name == "to_char") && pair) operands.push_back(ZoneLiteral(zone_, position));
   if (name == "concat" || name == "concat_ws" || name == "format") {

@@ -13,7 +13,7 @@
 
 namespace nam::storage {
 
-/// A block of an analytical table: columnar inside (PAX), one mini-page per column.
+/// A block of a columnar table: columnar inside (PAX), one mini-page per column.
 ///
 ///     0         32                 + 24·columns       + 8·pointer_slots      page_offset[c]
 ///     ├ header ──┼ zone of column 0, 1, … ┼ pointer group ┼ mini-page 0 ┼ mini-page 1 ┼ … ┤
@@ -22,8 +22,8 @@ namespace nam::storage {
 /// All blocks of a chain have one layout, sized for the same number of rows, so a stream knows where each
 /// mini-page lies before it has read anything (I-Store, section 3). Values are codes: unsigned little-endian
 /// integers of the column's width, which the catalog decodes. Columns whose values are too many or too wide
-/// for codes are plain: 128-bit numbers, or texts, whose page size is set per chain. A block closes when any
-/// of its pages is full.
+/// for codes are plain: numbers of 128 bits, or texts, whose page size is set per chain. A block closes when
+/// any of its pages is full.
 ///
 ///     ├ end[0 … block_rows - 1], 4 bytes each ┼ the texts, one after the other ┤      page of plain text
 ///

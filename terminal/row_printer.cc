@@ -235,7 +235,8 @@ class CsvPrinter final : public RowPrinter {
 
 class JsonPrinter final : public RowPrinter {
  public:
-  explicit JsonPrinter(std::ostream& out) : RowPrinter(out) {}
+  JsonPrinter(const PrintOptions& options, std::ostream& out)
+      : RowPrinter(out), member_(options.json_member) {}
 
   absl::Status Begin(const Columns& columns) override {
     std::set<std::string> seen;
@@ -244,17 +245,21 @@ class JsonPrinter final : public RowPrinter {
       for (int n = 2; !seen.insert(name).second; ++n) name = absl::StrCat(column.name, "_", n);
       keys_.push_back(absl::StrCat(JsonString(name), ": "));
     }
-    out_ = "[";
+    out_ = member_ ? "{\"rows\": [" : "[";
     return absl::OkStatus();
   }
   absl::Status Add(const ResultBatch& rows) override {
+    std::string number;
     for (size_t row = 0; row < rows.rows(); ++row) {
       out_ += std::exchange(any_, true) ? ",\n  {" : "\n  {";
       for (size_t i = 0; i < keys_.size(); ++i) {
         if (i > 0) out_ += ", ";
         out_ += keys_[i];
-        if (!rows.null(i, row) && rows.type(i, row).exact()) {
-          rows.AppendText(i, row, out_);
+        const Type& type = rows.type(i, row);
+        if (!rows.null(i, row) && (type.exact() || type.real())) {
+          number.clear();
+          rows.AppendText(i, row, number);
+          out_ += JsonNumber(number, type.exact());
         } else {
           out_ += JsonValue(rows.Boxed(i, row));
         }
@@ -264,11 +269,13 @@ class JsonPrinter final : public RowPrinter {
     return Write(out_);
   }
   absl::Status End() override {
-    out_ += any_ ? "\n]\n" : "]\n";
+    out_ += any_ ? "\n]" : "]";
+    if (!member_) out_ += "\n";
     return Write(out_);
   }
 
  private:
+  const bool member_;
   std::vector<std::string> keys_;
   std::string out_;
   bool any_ = false;
@@ -323,7 +330,7 @@ std::unique_ptr<RowPrinter> RowPrinter::Make(const PrintOptions& options, std::o
     case OutputFormat::kCsv:
       return std::make_unique<CsvPrinter>(out);
     case OutputFormat::kJson:
-      return std::make_unique<JsonPrinter>(out);
+      return std::make_unique<JsonPrinter>(options, out);
     case OutputFormat::kMarkdown:
       break;
   }

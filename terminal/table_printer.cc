@@ -53,7 +53,34 @@ std::string JsonString(std::string_view text) {
 std::string JsonValue(const Value& value) {
   if (value.null || value.type.kind == TypeKind::kNull) return "null";
   if (value.type.kind == TypeKind::kBool) return value.number != 0 ? "true" : "false";
-  return value.type.exact() ? value.ToString() : JsonString(value.ToString());
+  const bool number = value.type.exact() || value.type.real();
+  return number ? JsonNumber(value.ToString(), value.type.exact()) : JsonString(value.ToString());
+}
+
+namespace {
+
+bool IsAsciiDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// Whether double precision keeps the digits of an exact number.
+bool FitsDouble(std::string_view text) {
+  constexpr size_t kDigits = 15;
+  constexpr std::string_view kGreatest = "9007199254740992";  // 2^53
+  const bool whole = text.find('.') == std::string_view::npos;
+  std::string digits;
+  for (const char c : text) {
+    if (IsAsciiDigit(c) && !(c == '0' && digits.empty())) digits.push_back(c);
+  }
+  return digits.size() <= kDigits || (whole && digits.size() == kGreatest.size() && digits <= kGreatest);
+}
+
+}  // namespace
+
+std::string JsonNumber(std::string_view text, bool exact) {
+  const std::string_view unsigned_text = text.substr(text.starts_with('-') ? 1 : 0);
+  const bool finite = !unsigned_text.empty() && IsAsciiDigit(unsigned_text[0]);
+  return finite && (!exact || FitsDouble(text)) ? std::string(text) : JsonString(text);
 }
 
 std::string JsonRows(const ResultSet& result) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/interruption.h"
+#include "base/qualified_names.h"
 #include "base/status_macros.h"
 #include "catalog/record_extents.h"
 #include "storage/record_block.h"
@@ -33,6 +34,31 @@ uint64_t ExtentBytesFor(const storage::RecordGeometry& geometry, uint64_t rows) 
   const uint64_t wanted =
       std::clamp(rows * geometry.block_bytes() / kExtentsWanted, kExtentBytesMin, kExtentBytesMax);
   return std::bit_ceil(std::max(wanted, 2 * chunk_bytes));
+}
+
+/// Most tables are small, so what is expected to be empty begins with one chunk of rows and few roots. Deeper
+/// tries make up for these in larger tables.
+constexpr int kRootBitsAtFirst = 4;
+constexpr uint64_t kPageBytes = 4'096;
+
+/// Of the rows, and of the hash index.
+std::vector<FirstExtents> SmallExtents(const RecordLayout& layout) {
+  const auto pages = [](uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; };
+  return {{1, pages(layout.first_block + kChunkRecords * layout.block_bytes)},
+          {1, pages(HashIndex::BytesOfRoots(kRootBitsAtFirst))}};
+}
+std::vector<FirstExtents> ExtentsFor(uint64_t rows, const RecordLayout& layout, int root_bits,
+                                     uint64_t index_extent_bytes) {
+  return {static_cast<uint32_t>((rows + layout.records_per_extent - 1) / layout.records_per_extent),
+          HashIndex::ExtentsOfRoots(root_bits, index_extent_bytes)};
+}
+
+int RootBitsOf(const proto::RecordStorage& record) {
+  for (const proto::RecordPart& part : record.parts()) {
+    if (part.kind() == proto::HASH_INDEX && part.has_root_bits())
+      return std::clamp(static_cast<int>(part.root_bits()), 0, HashIndex::kRootBitsMax);
+  }
+  return HashIndex::RootBitsThatFit(record.extent_bytes());
 }
 
 constexpr char kLeasedName[] = "leased";
@@ -82,8 +108,9 @@ const proto::RecordPart* FindIndex(const proto::Table& table, const std::string&
 
 absl::Status CheckNoConstraintNeeds(const proto::Table& table, const std::string& index) {
   const auto refuse = [&](const std::string& constraint, const std::string& of) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "cannot drop index %s because constraint %s on table %s requires it", index, constraint, of));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("cannot drop index %s because constraint %s on table %s requires it", index,
+                        BareName(constraint), of));
   };
   for (const std::string& unique : table.record().unique_constraints()) {
     if (unique == index) return refuse(unique, table.name());
@@ -130,17 +157,19 @@ absl::Status CreateTable(catalog::Attachment& attachment, const RecordTableOptio
   key.set_name(kKeyPart);
   key.set_kind(proto::HASH_INDEX);
   key.set_key_bytes(options.key_bytes);
-  const auto extents = static_cast<uint32_t>(std::max<uint64_t>(
-      1, (options.expected_rows + layout.records_per_extent - 1) / layout.records_per_extent));
-  const uint32_t index_extents = HashIndex::ExtentsOfRoots(HashIndex::RootBitsThatFit(extent_bytes),
-                                                           catalog::ExtentBytesOf(record, proto::HASH_INDEX));
-  std::vector<uint32_t> extents_of_parts = {extents, index_extents};
+  const int root_bits =
+      options.expected_rows == 0 ? kRootBitsAtFirst : HashIndex::RootBitsThatFit(extent_bytes);
+  key.set_root_bits(static_cast<uint32_t>(root_bits));
+  std::vector<FirstExtents> extents_of_parts =
+      options.expected_rows == 0 ? SmallExtents(layout)
+                                 : ExtentsFor(options.expected_rows, layout, root_bits,
+                                              catalog::ExtentBytesOf(record, proto::HASH_INDEX));
   const auto numbered = [](const proto::Column& column) { return column.numbering() != proto::NOT_NUMBERED; };
   if (std::any_of(table.columns().begin(), table.columns().end(), numbered)) {
     proto::RecordPart& numbers = *record.add_parts();
     numbers.set_name(kNumbersPart);
     numbers.set_kind(proto::COLUMN_NUMBERS);
-    extents_of_parts.push_back(1);
+    extents_of_parts.emplace_back(1);
   }
   return CreateRecordTable(attachment, table, extents_of_parts);
 }
@@ -247,7 +276,7 @@ absl::StatusOr<TableDescription> ClusterTables::Describe(const proto::Table& tab
                                .versions = record.versions(),
                                .extent_bytes = record.extent_bytes(),
                                .index_extent_bytes = catalog::ExtentBytesOf(record, proto::HASH_INDEX),
-                               .index_root_bits = HashIndex::RootBitsThatFit(record.extent_bytes())};
+                               .index_root_bits = RootBitsOf(record)};
   NAM_ASSIGN_OR_RETURN(description.records, TableExtents::Open(attachment_, table.name(), kRecordsPart));
   NAM_ASSIGN_OR_RETURN(description.index, TableExtents::Open(attachment_, table.name(), kKeyPart));
   const std::lock_guard lock(mutex_);

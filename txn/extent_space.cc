@@ -21,20 +21,25 @@ absl::StatusOr<ExtentSpace> ExtentSpace::Open(storage::Channel& channel, std::sh
 absl::Status ExtentSpace::Install(const std::vector<SpaceExtent>& extents) {
   targets_.reserve(extents.size());
   for (size_t i = 0; i < extents.size(); ++i) {
+    const uint64_t bytes = extents[i].bytes == 0 ? extent_bytes() : extents[i].bytes;
+    if (bytes > extent_bytes())
+      return absl::DataLossError(absl::StrFormat("an extent of %d bytes in a space of smaller ones", bytes));
     if (extents[i].lost) {
       if (i == targets_.size()) {
         targets_.emplace_back();
         grants_.emplace_back();
+        bytes_.push_back(bytes);
       }
       targets_[i] = {};
       lost_.insert(extents[i].server);
     }
     if (i < targets_.size()) continue;
     NAM_ASSIGN_OR_RETURN(storage::Channel::Target target,
-                         channel_->Resolve({extents[i].server, extents[i].offset}, extent_bytes()));
+                         channel_->Resolve({extents[i].server, extents[i].offset}, bytes));
     target.grant = extents[i].grant.get();
     targets_.push_back(target);
     grants_.push_back(extents[i].grant);
+    bytes_.push_back(bytes);
   }
   const auto lost = std::find_if(targets_.begin(), targets_.end(),
                                  [](const storage::Channel::Target& target) { return !target.queue_pair; });

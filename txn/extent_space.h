@@ -20,6 +20,7 @@ namespace nam::txn {
 struct SpaceExtent {
   MemoryServerId server;
   uint64_t offset = 0;  // in the server's address space
+  uint64_t bytes = 0;   // 0: a whole extent of the space; else the first bytes of one
   std::shared_ptr<fabric::Grant> grant;
   bool lost = false;  // the catalog has buried its memory server, so grant and memory are gone
 };
@@ -39,7 +40,10 @@ class ExtentSource {
 /// Remote memory that clients may change: consecutive extents of one size, spread over memory servers.
 ///
 ///     position   0                 E                 2E
-///                ├─── extent 0 ────┼─── extent 1 ────┼ …       E a power of two; each starts zeroed
+///                ├─── extent 0 ──┄ ┼─── extent 1 ────┼ …       E a power of two; each starts zeroed
+///
+/// The first extents may be short, so that an empty space takes little memory: of their positions only the
+/// first ones exist. What lies in the space keeps off the others, by BytesOf.
 ///
 /// An extent is lost with its memory server. The space stays usable: recovery finishes what other extents
 /// hold. Belongs to one thread, and resolves for its channel.
@@ -51,6 +55,8 @@ class ExtentSpace {
   uint64_t extent_bytes() const { return uint64_t{1} << shift_; }
   /// Extents that this client knows; other clients may have added more.
   size_t extents() const { return targets_.size(); }
+  /// The bytes of a known extent that exist.
+  uint64_t BytesOf(size_t extent) const { return bytes_[extent]; }
 
   /// Resolves [position, position + …) of one extent for READs, WRITEs and atomics. Looks for new extents
   /// once if the position is beyond the known ones. OUT_OF_RANGE if it is beyond the space, UNAVAILABLE if
@@ -95,6 +101,7 @@ class ExtentSpace {
   int shift_;
   std::vector<storage::Channel::Target> targets_;       // by extent: its offset 0; no queue pair: lost
   std::vector<std::shared_ptr<fabric::Grant>> grants_;  // of targets_
+  std::vector<uint64_t> bytes_;                         // of targets_
   size_t whole_ = 0;  // extents before the first lost one: one comparison resolves most positions
   std::set<MemoryServerId> lost_;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -14,7 +15,8 @@
 ///
 /// `chunk` has as many bits as an extent's chunks need, and extents are a power of two: shifts and one
 /// multiplication turn a number into an address. Numbers between an extent's last chunk and the next extent
-/// name no record. All zeroes: unowned chunks of free blocks.
+/// name no record. All zeroes: unowned chunks of free blocks. A short extent (txn/extent_space.h) has the
+/// words of all chunks, and the first chunks.
 namespace nam::txn {
 
 inline constexpr int kChunkRecordBits = 8;
@@ -79,6 +81,11 @@ struct RecordLayout {
   constexpr uint64_t BlockPosition(uint64_t record) const {
     const int bits = chunk_bits + kChunkRecordBits;
     return (record >> bits << extent_shift) + first_block + LowBits(record, bits) * block_bytes;
+  }
+  /// The chunks of an extent of which only the first `bytes` exist.
+  constexpr uint64_t ChunksIn(uint64_t bytes) const {
+    if (bytes < first_block) return 0;
+    return std::min(chunks, (bytes - first_block) / (kChunkRecords * block_bytes));
   }
   constexpr uint64_t ExtentOf(uint64_t record) const { return record >> (chunk_bits + kChunkRecordBits); }
   static constexpr uint64_t ChunkOf(uint64_t record) { return record >> kChunkRecordBits; }

@@ -100,6 +100,10 @@ absl::Status Session::RollBackTo(size_t) {
   return absl::UnimplementedError("this protocol has no savepoints");
 }
 
+absl::StatusOr<uint64_t> Session::NewestCommit() {
+  return absl::UnimplementedError("this protocol does not tell its timestamps");
+}
+
 absl::StatusOr<uint64_t> Session::AwaitCommits() {
   return absl::UnimplementedError("this protocol has no ordered indexes");
 }

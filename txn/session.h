@@ -158,6 +158,10 @@ class Session {
   /// Zero if the protocol does not count.
   virtual BeginCosts begin_costs() const { return {}; }
 
+  /// Called between transactions. Returns a timestamp that no commit up to now is above, decided or not: one
+  /// that is under way hides later ones from snapshots, though they are acknowledged. The next Begin waits
+  /// for a snapshot that holds all of them.
+  virtual absl::StatusOr<uint64_t> NewestCommit();
   /// Called between transactions, after the catalog has changed a table's indexes: from then on every commit
   /// follows the change. Returns a snapshot that holds all earlier commits.
   virtual absl::StatusOr<uint64_t> AwaitCommits();

@@ -21,11 +21,26 @@ using Outcome = storage::VersionChoice::Outcome;
 constexpr int kRoundsMax = 10'000;
 constexpr int kRoundsAtOnce = 8;  // READs of moving blocks before a pause
 constexpr int64_t kPauseUs = 10;
+constexpr int kRoundsBeforeRecovery = 100;
 constexpr uint64_t kAskScratchBytes = 64;  // per block in doubt
 
 absl::Status CheckCancel(const ReadAt& at) {
   if (at.cancel == nullptr || !at.cancel->load(std::memory_order_relaxed)) return absl::OkStatus();
   return absl::CancelledError("the scan was cancelled");
+}
+
+/// Lets the session recover the holders that some blocks still wait for, now and then: it asks whether their
+/// members live.
+absl::Status RecoverHolders(std::span<BlockRead* const> blocks, const ReadAt& at, int round) {
+  if (at.recover == nullptr || round % kRoundsBeforeRecovery != kRoundsBeforeRecovery - 1)
+    return absl::OkStatus();
+  uint32_t last = 0;
+  for (const BlockRead* block : blocks) {
+    const uint32_t holder = block->header().client();
+    if (holder == 0 || holder == std::exchange(last, holder)) continue;
+    NAM_RETURN_IF_ERROR((*at.recover)(holder));
+  }
+  return absl::OkStatus();
 }
 
 /// Brings the slots of blocks whose words alone have arrived.
@@ -112,6 +127,7 @@ absl::Status ReadVersions(const RecordBlocks& from, std::span<BlockRead> blocks,
       if (choice.outcome == Outcome::kMoved || choice.outcome == Outcome::kInDoubt) again.push_back(block);
     }
     if (!in_doubt.empty()) NAM_RETURN_IF_ERROR(AskHolders(from.batch(), *at.state, in_doubt));
+    NAM_RETURN_IF_ERROR(RecoverHolders(again, at, round));
     std::swap(waiting, again);
   }
   return absl::OkStatus();
@@ -141,7 +157,10 @@ absl::Status SnapshotScan::Start(const Run& run) {
   const uint64_t first = layout.ChunkNumber(run.extent, run.first_chunk);
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target words,
                        from_.space().Resolve(layout.ChunkPosition(first)));
-  from_.batch().Read(words, reinterpret_cast<std::byte*>(words_), static_cast<uint32_t>(run.chunks * 8));
+  const uint64_t there = layout.ChunksIn(from_.space().BytesOf(run.extent));
+  run_.chunks = std::min(run.chunks, there - std::min(there, run.first_chunk));
+  if (run_.chunks == 0) return absl::OkStatus();
+  from_.batch().Read(words, reinterpret_cast<std::byte*>(words_), static_cast<uint32_t>(run_.chunks * 8));
   return from_.batch().Execute();
 }
 

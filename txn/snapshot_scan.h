@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -29,7 +30,8 @@
 ///     newer and not above S                     counts only if the slot was committing just this timestamp
 ///     newest version above S                    an older slot; kTooOld if it was replaced
 ///     the version is in the slot that the       READ again until the lock is gone; after kRoundsMax rounds
-///     holder of the lock may be writing to      it counts as too old. Readers neither fence nor recover
+///     holder of the lock may be writing to      it counts as too old. A session recovers a dead holder;
+///                                               readers without a slot neither fence nor recover
 ///     no version yet                            no row
 ///
 /// A block does not tell whether S still protects rows that were deleted after it: their blocks may be free
@@ -47,6 +49,8 @@ struct ReadAt {
   /// CANCELLED soon after it is set. May be null.
   const std::atomic<bool>* cancel = nullptr;
   bool torn = false;  // blocks are used despite moving headers: RsiOptions::Broken
+  /// Recovers the holder of a lock that blocks wait for, if it is dead. Null: the reader has no client slot.
+  const std::function<absl::Status(uint32_t client)>* recover = nullptr;
 };
 
 /// Asks the clients that hold these blocks' locks what they are committing. READ the blocks again afterwards.

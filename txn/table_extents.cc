@@ -15,6 +15,11 @@ namespace {
 
 using Extents = google::protobuf::RepeatedPtrField<proto::RecordExtent>;
 
+/// Of an index that is added to a table: a root and some more nodes.
+constexpr uint64_t kFirstIndexBytes = uint64_t{32} << 10;
+/// The next extent has so many times the bytes that the part has, as long as that is no whole extent.
+constexpr uint64_t kGrowth = 3;
+
 const proto::RecordPart* FindPart(const proto::Table& table, const std::string& name) {
   for (const proto::RecordPart& part : table.record().parts()) {
     if (part.name() == name) return &part;
@@ -27,8 +32,18 @@ uint64_t FirstAllocation(const proto::RecordPart& part) {
   return part.extents().empty() ? 0 : part.extents(0).allocation();
 }
 
+/// The bytes of an extent to be added.
+uint64_t NextBytes(const proto::RecordStorage& record, const proto::RecordPart& part) {
+  const uint64_t whole = catalog::ExtentBytesOf(record, part.kind());
+  if (part.extents().empty()) return whole;
+  uint64_t held = 0;
+  for (const proto::RecordExtent& extent : part.extents())
+    held += catalog::BytesOf(record, part.kind(), extent);
+  return std::min(whole, kGrowth * held);
+}
+
 /// The servers for a part's next extents: living ones, fewest extents of the part first, then fewest of the
-/// table.
+/// table, then from one on that differs from table to table: most tables are small, and have few extents.
 absl::StatusOr<std::vector<MemoryServerId>> Candidates(catalog::Attachment& attachment,
                                                        const proto::Table& table,
                                                        const proto::RecordPart& part) {
@@ -43,21 +58,29 @@ absl::StatusOr<std::vector<MemoryServerId>> Candidates(catalog::Attachment& atta
       if (&one == &part) ++server->second.first;
     }
   }
-  std::vector<std::tuple<size_t, size_t, uint32_t>> order;
-  for (const auto& [server, count] : extents) order.emplace_back(count.first, count.second, server);
+  std::vector<std::tuple<size_t, size_t, uint64_t, uint32_t>> order;
+  for (const auto& [server, count] : extents) {
+    const uint64_t turn = (order.size() + table.allocation()) % extents.size();
+    order.emplace_back(count.first, count.second, turn, server);
+  }
   std::sort(order.begin(), order.end());
   std::vector<MemoryServerId> candidates;
-  for (const auto& [of_part, of_table, server] : order)
+  for (const auto& [of_part, of_table, turn, server] : order)
     candidates.push_back(MemoryServerId(static_cast<uint16_t>(server)));
   if (candidates.empty()) return absl::ResourceExhaustedError("there is no memory server");
   return candidates;
 }
 
-proto::RecordExtent ExtentOf(MemoryServerId server, AllocationId allocation, uint64_t offset) {
+/// Requests memory of so many bytes for an extent, or for a whole one.
+absl::StatusOr<proto::RecordExtent> AllocateExtent(catalog::Attachment& attachment, MemoryServerId server,
+                                                   AllocationId allocation, uint64_t bytes, uint64_t whole) {
+  NAM_ASSIGN_OR_RETURN(const catalog::GrantedExtent granted,
+                       attachment.AllocateContiguous(server, allocation, bytes));
   proto::RecordExtent extent;
   extent.set_server(server.value());
   extent.set_allocation(allocation.value());
-  extent.set_offset(offset);
+  extent.set_offset(granted.offset);
+  if (granted.bytes < whole) extent.set_bytes(granted.bytes);
   return extent;
 }
 
@@ -71,15 +94,16 @@ void GiveUp(catalog::Attachment& attachment, AllocationId allocation,
 
 /// Adds an extent to the part. Only a lack of room leads to the next server: after an error of unknown
 /// outcome the allocation must end.
-absl::Status AddExtent(catalog::Attachment& attachment, AllocationId allocation, proto::Table& table,
-                       proto::RecordPart& part) {
+absl::Status AddExtent(catalog::Attachment& attachment, AllocationId allocation, uint64_t bytes,
+                       proto::Table& table, proto::RecordPart& part) {
   NAM_ASSIGN_OR_RETURN(const std::vector<MemoryServerId> candidates, Candidates(attachment, table, part));
+  const uint64_t whole = catalog::ExtentBytesOf(table.record(), part.kind());
   absl::Status refused;
   for (const MemoryServerId server : candidates) {
-    const absl::StatusOr<catalog::GrantedExtent> extent = attachment.AllocateContiguous(
-        server, allocation, catalog::ExtentBytesOf(table.record(), part.kind()));
+    absl::StatusOr<proto::RecordExtent> extent =
+        AllocateExtent(attachment, server, allocation, bytes == 0 ? whole : std::min(whole, bytes), whole);
     if (extent.ok()) {
-      *part.add_extents() = ExtentOf(server, allocation, extent->offset);
+      *part.add_extents() = *std::move(extent);
       return absl::OkStatus();
     }
     refused = extent.status();
@@ -89,11 +113,12 @@ absl::Status AddExtent(catalog::Attachment& attachment, AllocationId allocation,
 }
 
 absl::Status FillAndCommit(catalog::Attachment& attachment, AllocationId allocation, proto::Table& table,
-                           const std::vector<uint32_t>& extents_of_parts) {
+                           const std::vector<FirstExtents>& extents_of_parts) {
   for (int i = 0; i < table.record().parts_size(); ++i) {
     proto::RecordPart& part = *table.mutable_record()->mutable_parts(i);
-    for (uint32_t n = 0; n < extents_of_parts[static_cast<size_t>(i)]; ++n)
-      NAM_RETURN_IF_ERROR(AddExtent(attachment, allocation, table, part));
+    const FirstExtents& first = extents_of_parts[static_cast<size_t>(i)];
+    for (uint32_t n = 0; n < first.count; ++n)
+      NAM_RETURN_IF_ERROR(AddExtent(attachment, allocation, first.bytes, table, part));
   }
   return attachment.catalog().CommitLoad(table).status();
 }
@@ -144,7 +169,11 @@ absl::StatusOr<std::vector<SpaceExtent>> OpenFrom(catalog::Attachment& attachmen
   for (int i = static_cast<int>(begin); i < extents.size(); ++i) {
     const MemoryServerId server(static_cast<uint16_t>(extents[i].server()));
     if (!there.contains(server)) {
-      result.push_back({.server = server, .offset = extents[i].offset(), .grant = nullptr, .lost = true});
+      result.push_back({.server = server,
+                        .offset = extents[i].offset(),
+                        .bytes = extents[i].bytes(),
+                        .grant = nullptr,
+                        .lost = true});
       continue;
     }
     const auto grant = grants.find({server, extents[i].offset()});
@@ -152,7 +181,10 @@ absl::StatusOr<std::vector<SpaceExtent>> OpenFrom(catalog::Attachment& attachmen
       return absl::DataLossError(absl::StrFormat("memory server %d does not hold the extent at offset %d",
                                                  server.value(), extents[i].offset()));
     }
-    result.push_back({.server = server, .offset = extents[i].offset(), .grant = grant->second});
+    result.push_back({.server = server,
+                      .offset = extents[i].offset(),
+                      .bytes = extents[i].bytes(),
+                      .grant = grant->second});
   }
   return result;
 }
@@ -160,7 +192,7 @@ absl::StatusOr<std::vector<SpaceExtent>> OpenFrom(catalog::Attachment& attachmen
 }  // namespace
 
 absl::Status CreateRecordTable(catalog::Attachment& attachment, proto::Table table,
-                               const std::vector<uint32_t>& extents_of_parts) {
+                               const std::vector<FirstExtents>& extents_of_parts) {
   if (static_cast<int>(extents_of_parts.size()) != table.record().parts_size())
     return absl::InvalidArgumentError("a record table needs a number of extents for each of its parts");
   NAM_ASSIGN_OR_RETURN(const AllocationId allocation,
@@ -182,7 +214,7 @@ absl::StatusOr<AllocationId> AddPart(catalog::Attachment& attachment, const std:
   proto::Table table = *now;
   proto::RecordPart& added = *table.mutable_record()->add_parts();
   added = part;
-  absl::Status status = AddExtent(attachment, allocation, table, added);
+  absl::Status status = AddExtent(attachment, allocation, kFirstIndexBytes, table, added);
   if (status.ok()) {
     proto::CommitExtendRequest request;
     request.set_allocation(allocation.value());
@@ -245,11 +277,10 @@ absl::StatusOr<std::vector<SpaceExtent>> TableExtents::Extents() {
 }
 
 // OK also if another process was faster.
-absl::Status TableExtents::TryGrow(MemoryServerId server, uint64_t extent_bytes, size_t known) {
+absl::Status TableExtents::TryGrow(MemoryServerId server, uint64_t bytes, uint64_t whole, size_t known) {
   catalog::Client& catalog = attachment_.catalog();
   NAM_ASSIGN_OR_RETURN(const AllocationId allocation, catalog.BeginExtend(attachment_.member(), table_));
-  const absl::StatusOr<catalog::GrantedExtent> extent =
-      attachment_.AllocateContiguous(server, allocation, extent_bytes);
+  absl::StatusOr<proto::RecordExtent> extent = AllocateExtent(attachment_, server, allocation, bytes, whole);
   if (!extent.ok()) {
     GiveUp(attachment_, allocation, {server});
     return extent.status();
@@ -258,7 +289,7 @@ absl::Status TableExtents::TryGrow(MemoryServerId server, uint64_t extent_bytes,
   request.set_allocation(allocation.value());
   request.set_part(part_);
   request.set_expected_extents(static_cast<uint32_t>(known));
-  *request.add_extents() = ExtentOf(server, allocation, extent->offset);
+  *request.add_extents() = *std::move(extent);
   const absl::Status committed = catalog.CommitExtend(request).status();
   // Does nothing if the commit happened and only its answer was lost; Grow's look at the table tells.
   if (!committed.ok()) GiveUp(attachment_, allocation, {server});
@@ -270,10 +301,12 @@ absl::StatusOr<std::vector<SpaceExtent>> TableExtents::Grow(size_t known) {
   const proto::RecordPart& part = *FindPart(*table, part_);
   if (static_cast<size_t>(part.extents_size()) > known) return Extents();
   NAM_ASSIGN_OR_RETURN(const std::vector<MemoryServerId> candidates, Candidates(attachment_, *table, part));
+  const uint64_t whole = catalog::ExtentBytesOf(table->record(), part.kind());
+  const uint64_t bytes = NextBytes(table->record(), part);
   absl::Status refused;
   bool full = true;
   for (const MemoryServerId server : candidates) {
-    const absl::Status status = TryGrow(server, catalog::ExtentBytesOf(table->record(), part.kind()), known);
+    const absl::Status status = TryGrow(server, bytes, whole, known);
     if (status.ok()) return Extents();
     full = full && absl::IsResourceExhausted(status);
     if (refused.ok() || !absl::IsResourceExhausted(status)) refused = status;

@@ -16,14 +16,20 @@
 
 namespace nam::txn {
 
+/// The extents that a part begins with. Short ones are followed by larger ones (txn/extent_space.h).
+struct FirstExtents {
+  FirstExtents(uint32_t count, uint64_t bytes = 0) : count(count), bytes(bytes) {}
+  uint32_t count;
+  uint64_t bytes;  // of each; 0: whole extents
+};
 /// Creates a record table: extents_of_parts[i] zeroed extents for part i of table.record(), spread over the
 /// living memory servers. The caller fills in `table` except allocation, version, usage and extents.
 /// ALREADY_EXISTS; RESOURCE_EXHAUSTED if no memory server has room. An error leaves nothing behind.
 absl::Status CreateRecordTable(catalog::Attachment& attachment, proto::Table table,
-                               const std::vector<uint32_t>& extents_of_parts);
+                               const std::vector<FirstExtents>& extents_of_parts);
 
-/// Gives a record table one more part, with one extent. `part` has none yet. ALREADY_EXISTS: its name is
-/// taken. An error leaves nothing behind.
+/// Gives a record table one more part, with one short extent. `part` has none yet. ALREADY_EXISTS: its name
+/// is taken. An error leaves nothing behind.
 absl::StatusOr<AllocationId> AddPart(catalog::Attachment& attachment, const std::string& table,
                                      const proto::RecordPart& part);
 
@@ -55,7 +61,7 @@ class TableExtents final : public ExtentSource {
         part_allocation_(part_allocation) {}
 
   absl::StatusOr<std::shared_ptr<const proto::Table>> Table();
-  absl::Status TryGrow(MemoryServerId server, uint64_t extent_bytes, size_t known);
+  absl::Status TryGrow(MemoryServerId server, uint64_t bytes, uint64_t whole, size_t known);
 
   catalog::Attachment& attachment_;
   const AllocationId allocation_;  // the table's first; distinguishes it from others of its name

@@ -152,11 +152,11 @@ absl::StatusOr<Value> ParseNumber(std::string_view text) {
     }
     if (c < '0' || c > '9')
       return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is not a number", text));
-    n = n * 10 + (c - '0');
     ++digits;
-    if (n != 0 && ++significant > kMaxDecimalDigits)
+    if ((n != 0 || c != '0') && ++significant > kMaxDecimalDigits)
       return absl::OutOfRangeError(
           absl::StrFormat("\"%s\" has more than %d digits", text, kMaxDecimalDigits));
+    n = n * 10 + (c - '0');
     if (scale >= 0 && ++scale > kMaxDecimalDigits)
       return absl::OutOfRangeError(
           absl::StrFormat("\"%s\" has more than %d decimals", text, kMaxDecimalDigits));

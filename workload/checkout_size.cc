@@ -36,7 +36,8 @@ absl::Status TooSmall(const std::string& what, uint64_t needed_bytes, uint64_t f
 uint64_t HeldBytes(const proto::Table& table) {
   uint64_t bytes = 0;
   for (const proto::RecordPart& part : table.record().parts()) {
-    bytes += static_cast<uint64_t>(part.extents_size()) * catalog::ExtentBytesOf(table.record(), part.kind());
+    for (const proto::RecordExtent& extent : part.extents())
+      bytes += catalog::BytesOf(table.record(), part.kind(), extent);
   }
   return bytes;
 }

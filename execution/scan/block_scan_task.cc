@@ -195,19 +195,18 @@ uint32_t BlockScanTask::GroupOfBlock() const {
 
 /// Makes room for the column's values.
 Column BlockScanTask::PlainColumnOf(const CodeMeaning& meaning, PlainColumn& values) {
-  const bool text = PhysicalOf(meaning.type) == Physical::kText;
-  if (text) {
-    values.texts.resize(kChunkRows);
-  } else {
-    values.numbers.resize(kChunkRows);
-  }
+  const auto room = [](auto& of_kind) {
+    of_kind.resize(kChunkRows);
+    return reinterpret_cast<const std::byte*>(of_kind.data());
+  };
+  const Physical physical = PhysicalOf(meaning.type);
   if (meaning.null_code) values.nulls.resize(kChunkRows);
-  const auto* const base = text ? reinterpret_cast<const std::byte*>(values.texts.data())
-                                : reinterpret_cast<const std::byte*>(values.numbers.data());
   return {.kind = Column::Kind::kValues,
-          .width = WidthOf(PhysicalOf(meaning.type)),
-          .physical = PhysicalOf(meaning.type),
-          .base = base,
+          .width = WidthOf(physical),
+          .physical = physical,
+          .base = physical == Physical::kText     ? room(values.texts)
+                  : physical == Physical::kInt128 ? room(values.numbers)
+                                                  : room(values.narrow_numbers),
           .nulls = meaning.null_code ? values.nulls.data() : nullptr};
 }
 
@@ -283,7 +282,11 @@ void BlockScanTask::TakePlain(uint32_t slot, Selection selection) {
     return;
   }
   const storage::NumberPage numbers(block_.page(number));
-  ForEach(selection, [&](uint32_t p) { to.numbers[p] = numbers[rows[p]]; });
+  if (to.narrow_numbers.empty()) {
+    ForEach(selection, [&](uint32_t p) { to.numbers[p] = numbers[rows[p]]; });
+  } else {
+    ForEach(selection, [&](uint32_t p) { to.narrow_numbers[p] = static_cast<int64_t>(numbers[rows[p]]); });
+  }
   if (!to.nulls.empty()) ForEach(selection, [&](uint32_t p) { to.nulls[p] = numbers.IsNull(rows[p]); });
 }
 

@@ -57,8 +57,9 @@ class BlockScanTask final : public SourceTask {
   };
   /// The values of a plain column at the positions of the chunk.
   struct PlainColumn {
-    std::vector<std::string_view> texts;  // kChunkRows, like the others; one of these two is used
+    std::vector<std::string_view> texts;  // kChunkRows, like the others; one of these three is used
     std::vector<__int128> numbers;
+    std::vector<int64_t> narrow_numbers;
     std::vector<uint8_t> nulls;  // empty: the column has none
   };
   static Column PlainColumnOf(const CodeMeaning& meaning, PlainColumn& values);

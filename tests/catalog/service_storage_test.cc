@@ -79,6 +79,25 @@ class ServiceStorageTest : public ServiceTest {
   uint32_t client_ = Join(proto::ROLE_CLIENT);
 };
 
+/// A store that was put back from a copy has given the directory's number to a member.
+TEST_F(ServiceStorageTest, NoNumberIsAMembersAndAStorages) {
+  const proto::JoinReply first = *Start();
+  const uint32_t compute = Join(proto::ROLE_COMPUTE);
+  for (const uint32_t taken : {compute, first.id(), client_}) {
+    const absl::Status refused = Start(taken).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << taken << ": " << refused;
+    EXPECT_NE(refused.message().find("storage id " + std::to_string(taken) + " is the id of"),
+              std::string::npos)
+        << refused;
+  }
+  ASSERT_TRUE(Leave(compute).ok());
+  const auto started = Start(compute);
+  ASSERT_TRUE(started.ok()) << started.status();
+  EXPECT_EQ(FindServer(Cluster(), compute)->id(), started->id());
+  ASSERT_TRUE(Leave(first.id()).ok());
+  EXPECT_TRUE(Start(first.storage()).ok()) << "its own";
+}
+
 TEST_F(ServiceStorageTest, AStorageIdIsNoMembersId) {
   const proto::JoinReply one = *Start(), other = *Start();
   const uint32_t plain = Join(proto::ROLE_MEMORY);

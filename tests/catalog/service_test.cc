@@ -142,6 +142,31 @@ TEST_F(ServiceTest, ACatalogStartsOnAFullDiskWithItsReserve) {
   disk_ = {};
 }
 
+TEST_F(ServiceTest, TruncateNeedsNoRoomOnAFullDisk) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
+  const uint64_t full = *Begin(client, "full"), other = *Begin(client, "other");
+  ASSERT_TRUE(Commit(full, "full", {memory}).ok());
+  ASSERT_TRUE(Commit(other, "other", {memory}).ok());
+  const auto begin_to_empty = [&](const std::string& table) {
+    proto::BeginLoadRequest request;
+    request.set_member(client);
+    request.set_table(table);
+    request.set_replace(true);
+    request.set_empties(true);
+    return service_->BeginLoad(request);
+  };
+  const uint64_t rows = *Begin(client, "other", /*replace=*/true);
+  disk_ = {.full = true, .has_reserve = true};
+  const auto emptying = begin_to_empty("full");
+  ASSERT_TRUE(emptying.ok()) << emptying.status();
+  EXPECT_TRUE(Commit(emptying->allocation(), "full", {}, full).ok());
+  EXPECT_EQ(*Renew(memory, {full, other}), std::vector<uint64_t>{full});
+  EXPECT_EQ(Begin(client, "full", /*replace=*/true).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(begin_to_empty("new").status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Commit(rows, "other", {memory}, other).status().code(), absl::StatusCode::kResourceExhausted);
+  disk_ = {};
+}
+
 TEST_F(ServiceTest, AFullDiskChangesNothingAndRenewalsGoOn) {
   const uint32_t memory = Join(proto::ROLE_MEMORY);
   const uint32_t client = Join(proto::ROLE_CLIENT);

@@ -21,6 +21,24 @@ TEST(CopyCommandTest, StandardInputAndOutputAreTheClients) {
   EXPECT_EQ(CopyStatementOf("t from program 'ls'"), "COPY t from program 'ls'");
 }
 
+TEST(CopyCommandTest, OnlyPstdinIsTheProcessesOwnInput) {
+  EXPECT_TRUE(TakesProcessInput("t from pstdin"));
+  EXPECT_TRUE(TakesProcessInput("t (a, b) FROM PSTDIN csv"));
+  for (const char* const other :
+       {"t from stdin", "t from 'pstdin'", "t from pstdin.csv", "t to pstdout", "", "t from"})
+    EXPECT_FALSE(TakesProcessInput(other)) << other;
+}
+
+TEST(CopyCommandTest, StatementsThatCopyFromStandardInput) {
+  for (const char* const copy : {"copy t from stdin", "Copy t (\"from\", b)\n  FROM\tSTDIN (format csv)",
+                                 "/* rows */ copy t from/**/stdin;"})
+    EXPECT_TRUE(CopiesFromInput(copy)) << copy;
+  for (const char* const other :
+       {"copy t from 'stdin'", "copy t to stdout", "copy (select a from stdin) to stdout",
+        "select 1 from stdin", "copy t from \"stdin\"", "copy t", "", "copy 'x"})
+    EXPECT_FALSE(CopiesFromInput(other)) << other;
+}
+
 TEST(CopyCommandTest, QueriesStandInParentheses) {
   EXPECT_EQ(CopyStatementOf("(select a from t where b = 'x) to y') to out.csv"),
             "COPY (select a from t where b = 'x) to y') to 'out.csv'");

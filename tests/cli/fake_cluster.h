@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "base/qualified_names.h"
 #include "base/status_macros.h"
 #include "catalog/client.h"
+#include "csv/byte_source.h"
 #include "session/session.h"
 #include "types/sql_error.h"
 
@@ -20,6 +22,7 @@ class FakeSession final : public session::Session {
   using Session::Execute;
   absl::StatusOr<session::ResultSet> Execute(const std::string& statement,
                                              session::RowReceiver& receiver) override {
+    if (absl::StartsWithIgnoreCase(statement, "copy")) return Copy(statement, receiver);
     NAM_ASSIGN_OR_RETURN(session::ResultSet result, Answer(statement));
     if (result.rows.empty()) return result;
     NAM_RETURN_IF_ERROR(receiver.Begin(result.columns));
@@ -31,6 +34,22 @@ class FakeSession final : public session::Session {
     }
     result.rows.clear();
     return result;
+  }
+  /// `copy bad` fails before it reads a row.
+  absl::StatusOr<session::ResultSet> Copy(const std::string& statement, session::RowReceiver& receiver) {
+    executed.push_back(statement);
+    if (statement.find("bad") != std::string::npos)
+      return ToStatus({.message = "there is no table bad", .hint = "", .sqlstate = "42P01"});
+    const std::unique_ptr<csv::ByteSource> input = receiver.Input();
+    std::string& rows = copied.emplace_back();
+    while (true) {
+      char some[5];
+      if (on_execute) on_execute();
+      NAM_ASSIGN_OR_RETURN(const size_t n, input->Read(some, sizeof(some)));
+      if (n == 0) break;
+      rows.append(some, n);
+    }
+    return session::CommandResult("COPY 2");
   }
   absl::StatusOr<session::ResultSet> Answer(const std::string& statement) {
     executed.push_back(statement);
@@ -48,6 +67,7 @@ class FakeSession final : public session::Session {
     if (statement.starts_with("commit")) {
       return session::ResultSet{.command = "COMMIT", .warnings = {{"there is nothing to end", "25P01"}}};
     }
+    if (statement.starts_with("insert")) return session::CommandResult("INSERT 0 2");
     if (statement == "select from t") return session::ResultSet{.rows = {{}}, .command = "SELECT 1"};
     if (statement.starts_with("set")) return session::ResultSet{.command = "SET", .elapsed_ms = 0.5};
     return session::ResultSet{.columns = {{"n", Type::Integer()}},
@@ -74,6 +94,7 @@ class FakeSession final : public session::Session {
 
   catalog::Client* catalog = nullptr;  // where FindRelation looks
   std::vector<std::string> executed;
+  std::vector<std::string> copied;  // the rows of each COPY
   std::function<void()> on_execute;
   int batches = 1;  // of the same row, in each result
   std::function<void(int batch)> on_batch;
@@ -103,6 +124,7 @@ class FakeCatalog final : public catalog::Client {
   absl::Status Leave(MemberId) override { return Refuse(); }
   absl::Status Bury(MemoryServerId) override { return Refuse(); }
   absl::StatusOr<AllocationId> BeginLoad(MemberId, const std::string&, bool) override { return Refuse(); }
+  absl::StatusOr<AllocationId> BeginToEmpty(MemberId, const std::string&) override { return Refuse(); }
   absl::StatusOr<uint64_t> CommitLoad(const proto::Table&, AllocationId) override { return Refuse(); }
   absl::Status AbortLoad(AllocationId) override { return Refuse(); }
   absl::Status DropTable(const std::string&) override { return Refuse(); }

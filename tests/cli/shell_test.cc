@@ -15,6 +15,7 @@
 #include "cli/completion.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "terminal/exit_codes.h"
 #include "tests/cli/fake_cluster.h"
 #include "types/wire.h"
@@ -101,15 +102,94 @@ TEST_F(ShellTest, RunsEveryStatementOfAScript) {
   EXPECT_EQ(err_.str(), "");
 }
 
-/// The rest of the script would be the rows.
-TEST_F(ShellTest, AScriptFromStandardInputIsNotCopiedFrom) {
-  std::istringstream script("select 1;\nCopy t (a)\n  FROM stdin;\nselect 2;\n");
-  std::streambuf* const before = std::cin.rdbuf(script.rdbuf());
-  Shell shell(session_, catalog_, interrupts_, out_, err_, {});
-  EXPECT_EQ(shell.RunStream(std::cin, ""), kExitFailed);
+TEST_F(ShellTest, RowsStandBehindCopyInAScript) {
+  const std::string script =
+      "select 1;\nCopy t (a)\n  FROM stdin; select 2;\n1\tone;\n\\N\tcopy u from stdin;\n\\.\nbad;\ncopy u "
+      "from stdin "
+      "csv;\n\\.\r\ncopy v from stdin;\nlast";
+  std::istringstream input(script);
+  std::streambuf* const before = std::cin.rdbuf(input.rdbuf());
+  Shell of_input(session_, catalog_, interrupts_, out_, err_, {.keep_going = true});
+  EXPECT_EQ(of_input.RunStream(std::cin, ""), kExitFailed);
   std::cin.rdbuf(before);
-  EXPECT_THAT(session_.executed, ElementsAre("select 1"));
-  EXPECT_THAT(err_.str(), HasSubstr("0A000"));
+  const auto executed = ElementsAre("select 1", HasSubstr("FROM stdin"), "select 2", "bad",
+                                    "copy u from stdin csv", "copy v from stdin");
+  const auto copied = ElementsAre("1\tone;\n\\N\tcopy u from stdin;\n", "", "last");
+  EXPECT_THAT(session_.executed, executed);
+  EXPECT_THAT(session_.copied, copied);
+  session_.executed.clear();
+  session_.copied.clear();
+  Shell of_file(session_, catalog_, interrupts_, out_, err_, {.keep_going = true});
+  EXPECT_EQ(of_file.RunFile(TempFile("rows.sql", script)), kExitFailed);
+  EXPECT_THAT(session_.executed, executed);
+  EXPECT_THAT(session_.copied, copied);
+  EXPECT_THAT(err_.str(), HasSubstr("rows.sql:7: ERROR")) << "lines of rows count";
+}
+
+TEST_F(ShellTest, RowsOfAFailedCopyAreNoStatements) {
+  const std::string path =
+      TempFile("bad_rows.sql",
+               "copy bad from stdin;\ndrop table t;\n\\.\n\\copy bad from stdin csv\ndrop "
+               "table u;\n\\.\nselect 1;\n");
+  Shell shell(session_, catalog_, interrupts_, out_, err_, {.keep_going = true});
+  EXPECT_EQ(shell.RunFile(path), kExitFailed);
+  EXPECT_THAT(session_.executed, ElementsAre("copy bad from stdin", "COPY bad from STDIN csv", "select 1"));
+}
+
+TEST_F(ShellTest, AnInterruptedCopyDoesNotEndEarly) {
+  session_.on_execute = [&] {
+    if (session_.copied.back().empty()) return;
+    raise(SIGINT);
+  };
+  std::istringstream input("copy t from stdin;\n123456789\n123456789\n\\.\nselect 1;\n");
+  Shell shell(session_, catalog_, interrupts_, out_, err_, {});
+  EXPECT_EQ(shell.RunStream(input, ""), kExitInterrupted);
+  EXPECT_THAT(session_.executed, ElementsAre("copy t from stdin")) << "no COPY of half of the rows";
+}
+
+TEST_F(ShellTest, ResultsOfSeveralStatementsAreOneJsonDocument) {
+  ShellOptions options{.print = {.format = OutputFormat::kJson}, .json_list = true, .keep_going = true};
+  Shell shell(session_, catalog_, interrupts_, out_, err_, options);
+  EXPECT_EQ(shell.RunScript("select 1; set a = 1; bad; select from t; select 2", ""), kExitFailed);
+  EXPECT_EQ(shell.RunScript("\\dn\n", ""), kExitOk);
+  shell.EndScripts();
+  const nlohmann::json document = nlohmann::json::parse(out_.str());
+  EXPECT_EQ(document, nlohmann::json::parse(R"([
+    {"rows": [{"n": 1}], "command": "SELECT 1", "count": 1},
+    {"command": "SET"},
+    {"error": {"sqlstate": "42601", "message": "syntax error"}},
+    {"command": "SELECT 1", "count": 1},
+    {"rows": [{"n": 5}], "command": "SELECT 1", "count": 1},
+    {"rows": [{"schema": "public"}]}])"))
+      << out_.str();
+}
+
+TEST_F(ShellTest, AJsonDocumentEndsWithTheErrorOfItsRows) {
+  ShellOptions options{.print = {.format = OutputFormat::kJson}, .json_list = true};
+  session_.batches = 3;
+  session_.on_batch = [](int batch) {
+    if (batch == 1) raise(SIGINT);
+  };
+  Shell shell(session_, catalog_, interrupts_, out_, err_, options);
+  EXPECT_EQ(shell.RunScript("select 1; select 2", ""), kExitInterrupted);
+  shell.EndScripts();
+  const nlohmann::json document = nlohmann::json::parse(out_.str());
+  ASSERT_EQ(document.size(), 1u);
+  EXPECT_EQ(document[0]["rows"], nlohmann::json::parse(R"([{"n": 1}])"));
+  EXPECT_EQ(document[0]["error"]["sqlstate"], "57014");
+}
+
+TEST_F(ShellTest, ADocumentOfNothingIsAList) {
+  Shell shell(session_, catalog_, interrupts_, out_, err_,
+              {.print = {.format = OutputFormat::kJson}, .json_list = true});
+  EXPECT_EQ(shell.RunScript("-- nothing\n", ""), kExitOk);
+  shell.EndScripts();
+  EXPECT_EQ(out_.str(), "[]\n");
+}
+
+TEST_F(ShellTest, AStatementWithoutRowsTellsItsCountInJson) {
+  EXPECT_EQ(Run("set nam.window = 4; insert", {.print = {.format = OutputFormat::kJson}}), kExitOk);
+  EXPECT_EQ(out_.str(), "{\"command\": \"SET\"}\n{\"command\": \"INSERT 0 2\", \"count\": 2}\n");
 }
 
 TEST_F(ShellTest, PrintsResultsAndTags) {

@@ -61,6 +61,19 @@ TEST_F(PortionReaderTest, FilesComeOneAfterTheOther) {
   EXPECT_EQ(reader.bytes(), reader.bytes_read());
 }
 
+TEST_F(PortionReaderTest, WithoutPathsTheInputIsRead) {
+  const std::string path = Write("input.csv", "1,2\n3,4\n");
+  int opened = 0;
+  PortionReader reader({}, {}, [&] {
+    ++opened;
+    return OpenFile(path).value();
+  });
+  std::string text;
+  for (const Portion& portion : All(reader)) text += portion.text;
+  EXPECT_EQ(text, "1,2\n3,4\n");
+  EXPECT_EQ(opened, 1);
+}
+
 TEST_F(PortionReaderTest, PatternsNameFiles) {
   const std::string second = Write("part-2.csv", "2\n"), first = Write("part-1.csv", "1\n");
   EXPECT_EQ(*FilesOf(folder_.File("part-*.csv")), (std::vector<std::string>{first, second}));

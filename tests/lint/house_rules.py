@@ -45,7 +45,7 @@ MAY_INCLUDE = {
     # Of localcluster/ where data lie.
     "backup": {"localcluster", "session", "memserver", "storage", "catalog", "fabric", "base"},
     # The programs. Neither includes the other: what both need lies below both.
-    "cli": {"backup", "terminal", "localcluster", "workload", "simulation", "dataset", "ssb", "tpcw", "session", "computeserver",
+    "cli": {"backup", "terminal", "csv", "localcluster", "workload", "simulation", "dataset", "ssb", "tpcw", "session", "computeserver",
             "memserver", "txn", "partitioner", "sql", "types", "catalog", "fabric", "base"},
     "bench": {"terminal", "localcluster", "workload", "simulation", "dataset", "ssb", "tpcw", "session",
               "computeserver", "memserver", "txn", "execution", "optimizer", "partitioner", "sql", "plan", "types", "storage", "catalog",

@@ -29,13 +29,11 @@ class Loaded {
                                      .partitioning = {{"other", 8}},
                                      .sort_column = ""});
     for (size_t first = 0; first < values_.size(); first += 5'000) Append(first, staged);
-    const auto code = partitioner::PlanColumn(staged, 1);
-    EXPECT_TRUE(code.ok()) << code.status();
     *column_.mutable_type() = ToProto(type);
     column_.set_nulls(staged.RangeOf(1).nulls);
     column_.set_min(staged.RangeOf(1).min);
     column_.set_max(staged.RangeOf(1).max);
-    partitioner::DescribeValues(staged, 1, *code, column_);
+    partitioner::DescribeValues(staged, 1, partitioner::PlanColumn(staged, 1), column_);
   }
 
   const proto::Column& column() const { return column_; }

@@ -1,12 +1,14 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -51,6 +53,45 @@ TEST_P(EitherStorage, ACsvFileBecomesRows) {
                                                                 {"4", "say \"hi\"", "2024-02-29", "7.00"}}));
   EXPECT_EQ(Rows("select count(*), count(name), min(born), sum(balance) from people"),
             (TextRows{{"4", "3", "1815-12-10", "19.45"}}));
+}
+
+/// Has the rows of COPY … FROM STDIN.
+class ClientWithRows final : public session::RowReceiver {
+ public:
+  explicit ClientWithRows(std::string rows) : rows_(std::move(rows)) {}
+  absl::Status Begin(const std::vector<session::ResultSet::Column>&) override { return absl::OkStatus(); }
+  absl::Status Add(const session::ResultBatch&) override { return absl::OkStatus(); }
+  std::unique_ptr<csv::ByteSource> Input() override { return std::make_unique<Source>(rows_); }
+
+ private:
+  class Source final : public csv::ByteSource {
+   public:
+    explicit Source(std::string& rows) : rows_(rows) {}
+    absl::StatusOr<size_t> Read(char* into, size_t bytes) override {
+      const size_t n = rows_.copy(into, std::min<size_t>(bytes, 7));
+      rows_.erase(0, n);
+      return n;
+    }
+    const std::string& name() const override { return name_; }
+    uint64_t bytes() const override { return 0; }
+
+   private:
+    std::string& rows_;
+    const std::string name_ = "the client";
+  };
+  std::string rows_;
+};
+
+TEST_P(EitherStorage, TheClientHasTheRowsOfStandardInput) {
+  Command(Create("id int, name text"));
+  ClientWithRows rows("id,name\n1,Ada\n2,\"Grace\nHopper\"\n");
+  const auto copied = cluster_.session().Execute("copy people from stdin with (format csv, header)", rows);
+  ASSERT_TRUE(copied.ok()) << copied.status();
+  EXPECT_EQ(copied->command, "COPY 2");
+  ClientWithRows bad("3,Alan\nx,y\n");
+  const auto refused = cluster_.session().Execute("copy people from stdin with (format csv)", bad);
+  EXPECT_TRUE(absl::StrContains(refused.status().message(), "the client:2: ")) << refused.status();
+  EXPECT_EQ(Rows("select * from people order by id"), (TextRows{{"1", "Ada"}, {"2", "Grace\nHopper"}}));
 }
 
 TEST_P(EitherStorage, ColumnsMayBeNamed) {

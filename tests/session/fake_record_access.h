@@ -41,6 +41,7 @@ class FakeRecordAccess final : public RecordAccess {
     ++aborted;
     open_ = false;
   }
+  absl::StatusOr<uint64_t> NewestCommit() override { return 0; }
   size_t Mark() const override { return undo_.size(); }
   absl::Status RollBackTo(size_t mark) override {
     if (!open_) return absl::FailedPreconditionError("no transaction");

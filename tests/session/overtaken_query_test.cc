@@ -31,6 +31,7 @@ class OvertakenAccess final : public session::RecordAccess {
   }
   absl::Status Commit() override { return access_->Commit(); }
   void Abort() override { access_->Abort(); }
+  absl::StatusOr<uint64_t> NewestCommit() override { return access_->NewestCommit(); }
   void BeginAnew() override { access_->BeginAnew(); }
   absl::Status Lookup(const proto::Table& table, std::span<const std::string> keys,
                       const OnRow& on_row) override {

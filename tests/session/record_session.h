@@ -161,7 +161,9 @@ class RecordSessionTest : public ::testing::Test, public sql::TableSource {
       return error.has_value() ? error->sqlstate : result.status().ToString();
     }
     std::vector<std::string> rows = {result->command};
-    for (const ResultSet::Warning& warning : result->warnings) rows[0] += " warns " + warning.sqlstate;
+    for (const ResultSet::Warning& warning : result->warnings) {
+      if (warning.sqlstate != sqlstate::kSuccess) rows[0] += " warns " + warning.sqlstate;
+    }
     for (const std::vector<Value>& row : result->rows) {
       rows.push_back(absl::StrJoin(
           row, ",", [](std::string* out, const Value& value) { absl::StrAppend(out, value.ToString()); }));

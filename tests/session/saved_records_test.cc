@@ -5,13 +5,21 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "session/record_engine.h"
 #include "session/session.h"
+#include "storage/channel.h"
+#include "storage/verb_batch.h"
 #include "tests/catalog/temp_folder.h"
 #include "tests/cluster/in_process_cluster.h"
+#include "txn/cluster_tables.h"
+#include "txn/timestamps/client_slot.h"
+#include "txn/timestamps/commit_point.h"
+#include "txn/timestamps/timestamps.h"
 
 namespace nam::testing {
 namespace {
@@ -19,6 +27,44 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+
+/// A client that has claimed a timestamp for a large commit, and stands still: others wait for it for long
+/// before they skip it.
+class StalledCommit {
+ public:
+  explicit StalledCommit(catalog::Attachment& attachment)
+      : tables_(attachment),
+        channel_(*storage::Channel::Open(tables_.fabric(), tables_.directory(), {})),
+        batch_(*channel_),
+        state_(*txn::ExtentSpace::Open(*channel_, tables_.State()->extents, txn::kStateBytes)),
+        geometry_(tables_.State()->timestamps),
+        slot_(ClaimSlot()),
+        commit_point_(state_, geometry_, slot_),
+        timestamps_(txn::Timestamps::Make(tables_.State()->timestamps, state_, geometry_, slot_.client,
+                                          commit_point_, tables_.fabric().clock(), nullptr)) {
+    commit_point_.Expect(size_t{1} << 20);
+    EXPECT_TRUE(timestamps_->AddTake(batch_).ok() && batch_.Execute().ok());
+    EXPECT_TRUE(timestamps_->AddClaim(batch_).ok() && batch_.Execute().ok());
+    EXPECT_TRUE(timestamps_->ConfirmClaim(batch_).ok());
+  }
+
+ private:
+  txn::ClientSlot ClaimSlot() {
+    txn::ClientSlot slot;
+    const txn::SlotOwner owner{.member = tables_.member().value(), .session = 1};
+    EXPECT_TRUE(txn::ClientSlot::Claim(state_, geometry_, batch_, owner, 0, &slot).ok());
+    return slot;
+  }
+
+  txn::ClusterTables tables_;
+  const std::unique_ptr<storage::Channel> channel_;
+  storage::VerbBatch batch_;
+  txn::ExtentSpace state_;
+  const txn::StateGeometry geometry_;
+  const txn::ClientSlot slot_;
+  txn::CommitPoint commit_point_;
+  const std::unique_ptr<txn::Timestamps> timestamps_;
+};
 
 class SavedRecordsTest : public ::testing::Test {
  protected:
@@ -113,6 +159,46 @@ TEST_F(SavedRecordsTest, OthersGoOnBehindTheSnapshotIfTheyMay) {
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->bytes, saved->bytes);
   EXPECT_EQ(found->checksum, saved->checksum);
+}
+
+/// Another client's commit is under way: snapshots do not hold the commits behind it, though these are
+/// acknowledged. What is saved does.
+TEST_F(SavedRecordsTest, CommitsBehindOneThatIsUnderWayAreSaved) {
+  for (const bool allow_later_commits : {false, true}) {
+    SCOPED_TRACE(allow_later_commits);
+    Run("create table small (id int primary key, v int) with (storage = record)");
+    Run("insert into small values (1, 0)");
+    const StalledCommit stalled(cluster_.attachment());
+    Run("update small set v = 42");
+    const auto saved = session::SaveRecords(cluster_.attachment(), *engine_, path_,
+                                            {.allow_later_commits = allow_later_commits});
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    Run("drop table small");
+    ASSERT_TRUE(Load().ok());
+    EXPECT_THAT(Run("select v from small"), ElementsAre("42"));
+    Run("drop table small");
+  }
+}
+
+/// So do commits that come while rows are saved.
+TEST_F(SavedRecordsTest, CommitsBehindOneThatBeganMeanwhileAreSaved) {
+  Run("create table wide (a int primary key, b varchar(1000)) with (storage = record)");
+  Run("insert into wide select g, 'x' from generate_series(1, 3000) g");
+  Run("create table small (id int primary key, v int) with (storage = record)");
+  Run("insert into small values (1, 0)");
+  std::optional<StalledCommit> stalled;
+  const auto saved =
+      session::SaveRecords(cluster_.attachment(), *engine_, path_, {.progress = [&](uint64_t, uint64_t) {
+                             if (stalled.has_value()) return;
+                             stalled.emplace(cluster_.attachment());
+                             Run("update small set v = 42");
+                           }});
+  ASSERT_TRUE(stalled.has_value());
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  Run("drop table small");
+  Run("drop table wide");
+  ASSERT_TRUE(Load().ok());
+  EXPECT_THAT(Run("select v from small"), ElementsAre("42"));
 }
 
 TEST_F(SavedRecordsTest, WithoutTablesThereIsNoFile) {

@@ -281,6 +281,55 @@ TEST_F(SchemaObjectsTest, NamesAreLookedUpAlongTheSearchPath) {
   EXPECT_EQ(ErrorOf("select * from v").hint, "search_path lacks its schema: write s.v");
 }
 
+TEST_F(SchemaObjectsTest, ConstraintsAreNamedWithoutTheirSchema) {
+  Command("create schema s");
+  Command(
+      "create table s.p (k int primary key, u int unique, c int check (c > 0), n int constraint named "
+      "unique, "
+      "check (u > c))");
+  Command("create table s.f (id int primary key, k int references s.p, u int references s.p (u))");
+  Command("insert into s.p values (1, 20, 3, 4)");
+  Command("insert into s.f values (1, 1, 20)");
+  const std::pair<const char*, const char*> cases[] = {
+      {"insert into s.p values (1, 30, 3, 5)", "unique constraint \"p_pkey\""},
+      {"insert into s.p values (2, 20, 3, 5)", "unique constraint \"p_u_key\""},
+      {"insert into s.p values (2, 30, 3, 4)", "unique constraint \"named\""},
+      {"insert into s.p values (2, 30, 0, 5)", "check constraint \"p_c_check\""},
+      {"insert into s.p values (2, 30, 40, 5)", "check constraint \"p_check\""},
+      {"insert into s.f values (2, 9, 20)", "foreign key constraint \"f_k_fkey\""},
+      {"delete from s.p", "foreign key constraint \"f_"},
+      {"drop index s.p_u_key", "constraint p_u_key on table s.p"},
+      {"insert into s.p values (1, 30, 3, 5) on conflict on constraint none do nothing", "\"none\""}};
+  for (const auto& [sql, message] : cases)
+    EXPECT_NE(ErrorOf(sql).message.find(message), std::string::npos) << sql << ": " << ErrorOf(sql).message;
+  for (const char* const name : {"p_pkey", "p_u_key", "named"}) {
+    EXPECT_EQ(Command(std::string("insert into s.p values (1, 20, 3, 4) on conflict on constraint ") + name +
+                      " do nothing"),
+              "INSERT 0 0");
+  }
+  // A table of another schema has its own.
+  Command("create table p (k int primary key, u int unique, c int check (c > 0))");
+  EXPECT_NE(ErrorOf("insert into p values (1, 2, 0)").message.find("\"p_c_check\""), std::string::npos);
+  Command("create index on s.f (u)");
+  EXPECT_EQ(StateOf("create table g (a int, constraint \"s.x\" unique (a))"), "42602");
+}
+
+TEST_F(SchemaObjectsTest, ANoticeSaysWhichKindOfTableWasMade) {
+  const std::string record = NoticeOf("create table r (a int primary key)");
+  EXPECT_NE(record.find("\"r\" is a record table"), std::string::npos) << record;
+  EXPECT_NE(record.find("storage = columnar"), std::string::npos) << record;
+  const std::string columnar = NoticeOf("create table c as select 1 as a");
+  EXPECT_NE(columnar.find("\"c\" is a columnar table"), std::string::npos) << columnar;
+  // Whoever says it knows it.
+  for (const char* const told :
+       {"create table a1 (a int) with (storage = record)",
+        "create table a2 (a int) with (storage = columnar)", "create table a3 (a int) with (versions = 2)",
+        "create table a4 with (sort_by = 'a') as select 1 as a", "create table if not exists r (a int)",
+        "create table if not exists c as select 1 as a", "set nam.default_storage = columnar",
+        "create table a5 (a int)", "create table a6 as select 1 as a"})
+    EXPECT_EQ(NoticeOf(told), "") << told;
+}
+
 TEST_F(SchemaObjectsTest, SchemasKeepNamesApart) {
   Command("create schema s");
   EXPECT_EQ(StateOf("create schema s"), "42P06");

@@ -149,10 +149,10 @@ TEST(BindErrorTest, Types) {
       {"select id from t where day between '1994-01-01' and ^'tomorrow'", "22007", "invalid date", "YYYY"},
       {"select date ^'x' from t", "22007", "invalid date", "YYYY-MM-DD"},
       {"select ^'1x'::int from t", "22P02", "invalid integer", ""},
-      {"select id from t where n ^= name", "42883", "integer = string", "CAST"},
+      {"select id from t where n ^= name", "42883", "bigint = string", "CAST"},
       {"select id from t where day ^< 19940101", "42883", "date < integer", "one type"},
       {"select id from t where ok ^= 1", "42883", "boolean = integer", "one type"},
-      {"select id from t where n in (1, ^name)", "42883", "integer = string", ""},
+      {"select id from t where n in (1, ^name)", "42883", "bigint = string", ""},
       {"select id from t where n in (1, ^'x')", "22P02", "invalid integer", ""},
       {"select name ^+ 1 from t", "42883", "string + integer", "arithmetic"},
       {"select day ^+ day from t", "42883", "date + date", "arithmetic"},
@@ -160,20 +160,20 @@ TEST(BindErrorTest, Types) {
       {"select day ^* 2 from t", "42883", "date * integer", "arithmetic"},
       {"select ^- name from t", "42883", "- string", "numbers"},
       {"select 'a' ^+ 'b' from t", "42725", "not unique", ""},
-      {"select id from t where ^n", "42804", "WHERE needs a condition, not integer", "compare"},
+      {"select id from t where ^n", "42804", "WHERE needs a condition, not bigint", "compare"},
       {"select id from t where ok and ^id", "42804", "needs a condition", ""},
       {"select id from t group by id having ^id", "42804", "HAVING needs a condition", ""},
       {"select case when ok then 1 else ^name end from t", "42804", "CASE types integer and varchar(20)",
        "CAST"},
       {"select coalesce(n, ^day) from t", "42804", "COALESCE types", "CAST"},
-      {"select n ^like 'a' from t", "42883", "integer LIKE", "CAST"},
+      {"select n ^like 'a' from t", "42883", "bigint LIKE", "CAST"},
       {"select name like ^'a\\' from t", "22025", "must not end", ""},
-      {"select ^extract(year from n) from t", "42883", "extract(text, integer)", "type casts"},
-      {"select ^upper(n) from t", "42883", "upper(integer)", "type casts"},
+      {"select ^extract(year from n) from t", "42883", "extract(text, bigint)", "type casts"},
+      {"select ^upper(n) from t", "42883", "upper(bigint)", "type casts"},
       {"select ^substring(name) from t", "42883", "substring(text)", "type casts"},
       {"select ^round(n::double precision, 2) from t", "42883", "round(double precision, integer)",
        "type casts"},
-      {"select n ^|| id from t", "42883", "integer || integer", "CAST"},
+      {"select n ^|| id from t", "42883", "bigint || bigint", "CAST"},
       {"select interval '1 day' ^+ 1 from t", "42883", "interval + integer", "intervals"},
       {"select interval '1 day' ^- day from t", "42883", "interval - date", "intervals"},
       {"select ^upper(distinct name) from t", "42809", "not an aggregate", ""},
@@ -182,7 +182,7 @@ TEST(BindErrorTest, Types) {
       {"select 'a' ^~ '(' from t", "2201B", "invalid regular expression", ""},
       {"select 'a' ^~ '\\ma' from t", "0A000", "\\m", ""},
       {"select ^cast(day as integer) from t", "42846", "cannot cast date to integer", ""},
-      {"select ok^::bigint from t", "42846", "cannot cast boolean to integer", ""},
+      {"select ok^::bigint from t", "42846", "cannot cast boolean to bigint", ""},
       {"select ^sum(name) from t", "42883", "sum(varchar(20))", "numbers"},
       {"select ^avg(day) from t", "42883", "avg(date)", "numbers"},
       {"select ^max(ok) from t", "42883", "max(boolean)",
@@ -248,21 +248,21 @@ TEST(BindErrorTest, Grouping) {
 TEST(BindErrorTest, ClausesAreLookedAtInPostgresOrder) {
   CheckBindErrors({
       {"select ^nix from t where n = date '1994-01-01'", "42703", "\"nix\"", ""},
-      {"select n ^+ name from t where nix", "42883", "integer + string", ""},
-      {"select n ^= date '1994-01-01' from t where sum(n) > 1", "42883", "integer = date", ""},
-      {"with w as (select n ^+ name from t) select nix from zzz", "42883", "integer + string", ""},
-      {"select nix from t join u on t.id ^= u.name", "42883", "integer = string", ""},
-      {"select 1 from t where n ^= name having nix", "42883", "integer = string", ""},
-      {"select 1 from t group by nix having n ^= name order by zzz", "42883", "integer = string", ""},
-      {"select 1 from t group by nix order by n ^+ name", "42883", "integer + string", ""},
+      {"select n ^+ name from t where nix", "42883", "bigint + string", ""},
+      {"select n ^= date '1994-01-01' from t where sum(n) > 1", "42883", "bigint = date", ""},
+      {"with w as (select n ^+ name from t) select nix from zzz", "42883", "bigint + string", ""},
+      {"select nix from t join u on t.id ^= u.name", "42883", "bigint = string", ""},
+      {"select 1 from t where n ^= name having nix", "42883", "bigint = string", ""},
+      {"select 1 from t group by nix having n ^= name order by zzz", "42883", "bigint = string", ""},
+      {"select 1 from t group by nix order by n ^+ name", "42883", "bigint + string", ""},
       {"select name, sum(n) from t group by ^nix", "42703", "\"nix\"", ""},
-      {"select distinct on (name ^+ n) id from t limit n", "42883", "string + integer", ""},
+      {"select distinct on (name ^+ n) id from t limit n", "42883", "string + bigint", ""},
       {"select distinct id from t order by ^n limit true", "42P10", "SELECT DISTINCT", ""},
       {"select name, sum(n) from t limit ^n", "42P10", "LIMIT must not contain columns", ""},
       {"select 1 from t limit n offset ^true", "42804", "OFFSET needs an integer", ""},
       {"select ^name, sum(n) from t limit -1", "42803", "\"t.name\"", ""},
       {"select rank() over (order by nix), n from t limit ^true", "42804", "LIMIT needs an integer", ""},
-      {"select rank() over (order by nix), n ^+ name from t", "42883", "integer + string", ""},
+      {"select rank() over (order by nix), n ^+ name from t", "42883", "bigint + string", ""},
       {"select rank() over w, n ^+ name from t window w as (order by nix) limit n", "42883", "", ""},
       {"select rank() over ^w, n + name from t", "42704", "window \"w\"", ""},
       {"select name, sum(n), rank() over (order by ^nix) from t", "42703", "\"nix\"", ""},
@@ -305,7 +305,7 @@ TEST(BindErrorTest, Expressions) {
       {"select ^pi(*) from t", "42809", "(*) specified, but pi is not an aggregate", ""},
       {"select ^array_agg(n order by id) from t", "0A000", "\"array_agg\" is not supported", ""},
       {"select ^percentile_cont(1) within group (order by n) from t", "0A000", "\"percentile_cont\" is", ""},
-      {"select ^summ(n) filter (where true) from t", "42883", "summ(integer) does not exist", ""},
+      {"select ^summ(n) filter (where true) from t", "42883", "summ(bigint) does not exist", ""},
       {"create table x (a int default ^sum(1) filter (where true)) with (storage = record)", "42803",
        "aggregates are not allowed in DEFAULT", ""},
       {"create table x (a int default ^sum(1) over ()) with (storage = record)", "42P20",
@@ -317,9 +317,9 @@ TEST(BindErrorTest, Expressions) {
   });
   CheckBindError({"select ^$1 from t", "42P02", "there is no parameter $1", ""});
   CheckBindError(
-      {"select ^summ(n) from t", "42883", "function summ(integer) does not exist", "did you mean \"sum\"?"});
+      {"select ^summ(n) from t", "42883", "function summ(bigint) does not exist", "did you mean \"sum\"?"});
   CheckBindError(
-      {"select ^lower(n) from t", "42883", "function lower(integer) does not exist", "explicit type casts"});
+      {"select ^lower(n) from t", "42883", "function lower(bigint) does not exist", "explicit type casts"});
   CheckBindError(
       {"select ^array_length(n) from t", "0A000", "function \"array_length\" is not supported", ""});
   CheckBindError(
@@ -355,6 +355,87 @@ TEST(BindErrorTest, Bounds) {
   EXPECT_EQ(BindError(std::string("select id\0 from t", 17)).sqlstate, "22021");
   // Long lists are no nesting.
   EXPECT_EQ(BindQuery("select id from t where n in (" + repeat("1, 2, ", 20000) + "3)").conjuncts.size(), 1u);
+}
+
+TEST(BindErrorTest, TermsOfAndAndOrAreBesideEachOther) {
+  const auto repeat = [](const std::string& text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += text;
+    return all;
+  };
+  const auto where = [&](const std::string& condition) { return "select id from t where " + condition; };
+  const auto state = [&](const std::string& condition) { return BindError(where(condition)).sqlstate; };
+  EXPECT_EQ(BindQuery(where(repeat("n + 1 > id or not ok and ", 10'000) + "ok")).conjuncts.size(), 1u);
+  EXPECT_EQ(
+      BindQuery(where(repeat("n between id and 2 and (id > n or ok) and ", 6'000) + "ok")).conjuncts.size(),
+      4u)
+      << "each once";
+  EXPECT_EQ(
+      BindQuery("select case when " + repeat("n > id or ", 20'000) + "ok then 1 end from t").select.size(),
+      1u);
+  EXPECT_EQ(state(repeat("n = 1 or ", 20'000) + "id = 'x'"), "22P02") << "the last term is read";
+  // What is nested for the parser stays bounded, whatever words are in it.
+  EXPECT_EQ(state(repeat("n between 1 and not ", 6'000) + "ok"), "54001");
+  EXPECT_EQ(state(repeat("(ok or ", 6'000) + "ok" + repeat(")", 6'000)), "54001");
+  EXPECT_EQ(state(repeat("case when ok or ok then ok else ", 6'000) + "ok" + repeat(" end", 6'000)), "54001");
+  EXPECT_EQ(BindError("select " + repeat("t.or + ", 100'000) + "t.and from t").sqlstate, "54001");
+  EXPECT_EQ(BindError("select id from t" + repeat(" union select id from t where ok or ok", 6'000)).sqlstate,
+            "54001");
+  EXPECT_EQ(BindError("select id from t" + repeat(" join t on ok and ok", 6'000)).sqlstate, "54001");
+}
+
+/// What an expression is declared as, not how the engine holds it.
+TEST(BindErrorTest, TypesInMessagesAreTheDeclaredOnes) {
+  CheckBindErrors({
+      {"select ^upper(3000000000) from t", "42883", "function upper(bigint) does not exist", ""},
+      {"select ^upper(count(*)) from t", "42883", "function upper(bigint) does not exist", ""},
+      {"select ^upper(2::smallint) from t", "42883", "function upper(smallint) does not exist", ""},
+      {"select ^upper(7) from t", "42883", "function upper(integer) does not exist", ""},
+      {"select ^bool_and(id::bigint) from t", "42883", "bool_and(bigint)", ""},
+      {"select id from t where 3000000000 ^= name", "42883", "bigint = string", ""},
+      {"select id from t where ^3000000000", "42804", "not bigint", ""},
+      {"select case when ok then 3000000000 else ^name end from t", "42804", "CASE types bigint and ", ""},
+      {"select ok^::bigint from t", "42846", "cannot cast boolean to bigint", ""},
+      {"select ^'x'::decimal(8,2) from t", "22P02", "invalid decimal: \"x\"", ""},
+  });
+}
+
+TEST(BindErrorTest, RefusedStatementsAreCalledByTheirOwnWords) {
+  CheckBindErrors({
+      {"^create sequence s", "0A000", "CREATE SEQUENCE is not supported", ""},
+      {"^Create Type mood as enum ('a')", "0A000", "CREATE TYPE is not supported", ""},
+      {"^create or replace function f() returns int as '' language sql", "0A000",
+       "CREATE FUNCTION is not supported", ""},
+      {"^create materialized view v as select 1", "0A000", "materialized views are not supported", ""},
+      {"^refresh materialized view v", "0A000", "REFRESH MATERIALIZED VIEW is not supported", ""},
+      {"^create database d", "0A000", "CREATE DATABASE is not supported", ""},
+      {"^create user mapping for u server s", "0A000", "CREATE USER MAPPING is not supported", ""},
+      {"^create user u", "0A000", "CREATE USER is not supported", ""},
+      {"^grant select on t to u", "0A000", "GRANT is not supported", ""},
+      {"^checkpoint", "0A000", "CHECKPOINT is not supported", ""},
+  });
+}
+
+TEST(BindErrorTest, FunctionsAreSuggestedIfTheyAreSpelledAlike) {
+  CheckBindErrors({
+      {"select ^lenght(name) from t", "42883", "lenght", "did you mean \"length\"?"},
+      {"select ^concta(name) from t", "42883", "concta", "did you mean \"concat\"?"},
+      {"select ^to_number(name, '9') from t", "0A000", "to_number", "PostgreSQL has it"},
+      {"select ^array_length(name, 1) from t", "0A000", "array_length", "PostgreSQL has it"},
+  });
+  for (const char* const name : {"len", "nvl", "ifnull", "int8an", "timestamptz_i"}) {
+    const SqlError error = BindError(std::string("select ") + name + "(name, name) from t");
+    EXPECT_EQ(error.sqlstate, "42883") << name;
+    EXPECT_EQ(error.hint.find("did you mean"), std::string::npos) << name << ": " << error.hint;
+  }
+}
+
+TEST(BindErrorTest, NumbersOfTooManyDigits) {
+  CheckBindErrors({
+      {"select ^340282366920938463463374607431768211456 from t", "22003", "38 digits", ""},
+      {"select ^680564733841876926926749214863536422912.5 from t", "22003", "38 digits", ""},
+      {"select ^'340282366920938463463374607431768211456'::bigint from t", "22003", "38 digits", ""},
+  });
 }
 
 TEST(BindErrorTest, RowsOfValuesAreBesideEachOther) {

@@ -400,7 +400,6 @@ TEST(BindTest, OrderLimitDistinct) {
       "select distinct t.id as id, t.n + 1 as m\nfrom t t\norder by t.n + 1 desc nulls last, t.id asc nulls "
       "last\nlimit 10\noffset 5");
   EXPECT_EQ(BindQuery("select id from t limit 2 * 3 + '4'").limit, 10);
-  EXPECT_EQ(BindQuery("select id from t limit 0").limit, 0);
   EXPECT_EQ(BindQuery("select id from t limit 1.5 offset 0.4").limit, 2);
   EXPECT_EQ(BindQuery("select id from t limit null").limit, std::nullopt);
   EXPECT_EQ(BindQuery("select id from t fetch first row only").limit, 1);

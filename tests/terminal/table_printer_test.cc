@@ -1,5 +1,8 @@
 #include "terminal/table_printer.h"
 
+#include <cmath>
+#include <limits>
+
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "rapidcheck/gtest.h"
@@ -67,6 +70,34 @@ TEST(CsvTest, QuotesAsRfc4180) {
             "\"a,b\",n\n\"say \"\"hi\"\", twice\",1\n\"two\nlines\",\n\"\",-2\n,3\n");
 }
 
+/// Programs read JSON's numbers as double precision.
+TEST(JsonTest, NumbersKeepTheirDigits) {
+  const auto json = [](const Value& value) { return JsonValue(value); };
+  EXPECT_EQ(json(Value::Integer(int64_t{1} << 53)), "9007199254740992");
+  EXPECT_EQ(json(Value::Integer(-(int64_t{1} << 53))), "-9007199254740992");
+  EXPECT_EQ(json(Value::Integer((int64_t{1} << 53) + 1)), "\"9007199254740993\"");
+  EXPECT_EQ(json(Value::Integer(-(int64_t{1} << 53) - 1)), "\"-9007199254740993\"");
+  EXPECT_EQ(json(Value::Integer(0)), "0");
+  EXPECT_EQ(json(Value::Decimal(123456789012345, 3)), "123456789012.345");
+  EXPECT_EQ(json(Value::Decimal(-123456789012345, 15)), "-0.123456789012345");
+  EXPECT_EQ(json(Value::Decimal(1234567890123456, 3)), "\"1234567890123.456\"");
+  EXPECT_EQ(json(Value::Decimal(1, 20)), "0.00000000000000000001");
+  EXPECT_EQ(json(Value::Double(0.1)), "0.1");
+  EXPECT_EQ(json(Value::Double(1e300)), "1e+300");
+  EXPECT_EQ(json(Value::Double(0.1 + 0.2)), "0.30000000000000004");
+  EXPECT_EQ(json(Value::Double(12345678901234567.0)), "1.2345678901234568e+16") << "any double is a number";
+  EXPECT_EQ(json(Value::Double(std::numeric_limits<double>::infinity())), "\"Infinity\"");
+  EXPECT_EQ(json(Value::Double(-std::numeric_limits<double>::infinity())), "\"-Infinity\"");
+  EXPECT_EQ(json(Value::Double(std::nan(""))), "\"NaN\"");
+  ResultSet result;
+  result.columns = {{"d", Type::Double()}, {"r", Type::Real()}, {"n", Type::Decimal(0)}};
+  result.rows = {{Value::Double(2.5), Value::Real(0.5), Value::Decimal(12345678901234567, 0)},
+                 {Value::Null(Type::Double()), Value::Null(Type::Real()), Value::Null(Type::Decimal(0))}};
+  EXPECT_EQ(Render(result, {.format = OutputFormat::kJson}),
+            "[\n  {\"d\": 2.5, \"r\": 0.5, \"n\": \"12345678901234567\"},\n  {\"d\": null, \"r\": null, "
+            "\"n\": null}\n]\n");
+}
+
 TEST(JsonTest, NumbersVerbatimAndNamesDistinct) {
   ResultSet result;
   result.columns = {{"sum", Type::Decimal(4)},
@@ -78,10 +109,10 @@ TEST(JsonTest, NumbersVerbatimAndNamesDistinct) {
   for (int i = 0; i < 38; ++i) large = large * 10 + 9;
   result.rows = {{Value::Decimal(12300, 4), Value::Integer(large), Value::Date(0), Value::Bool(true),
                   Value::Null(Type::String())}};
-  EXPECT_EQ(
-      Render(result, {.format = OutputFormat::kJson}),
-      "[\n  {\"sum\": 1.2300, \"sum_2\": 99999999999999999999999999999999999999, \"day\": \"1970-01-01\", "
-      "\"ok\": true, \"none\": null}\n]\n");
+  EXPECT_EQ(Render(result, {.format = OutputFormat::kJson}),
+            "[\n  {\"sum\": 1.2300, \"sum_2\": \"99999999999999999999999999999999999999\", \"day\": "
+            "\"1970-01-01\", "
+            "\"ok\": true, \"none\": null}\n]\n");
   result.rows.clear();
   EXPECT_EQ(Render(result, {.format = OutputFormat::kJson}), "[]\n");
 }

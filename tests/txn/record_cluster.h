@@ -18,6 +18,7 @@
 
 #include "fabric/fabric.h"
 #include "fabric/sim/world.h"
+#include "txn/record_layout.h"
 #include "txn/rsi/client_log.h"
 #include "txn/tables.h"
 #include "txn/transaction_state.h"
@@ -74,6 +75,7 @@ class RecordCluster {
     uint32_t versions = 1;
     uint64_t extent_bytes = 256 << 10;
     size_t extents_max = 64;
+    bool small = false;  // its first extents are short
   };
   void AddTable(const std::string& name, const TableOptions& options) {
     TableDescription table{.name = name,
@@ -84,9 +86,12 @@ class RecordCluster {
                            .extent_bytes = options.extent_bytes,
                            .index_extent_bytes = 64 << 10,
                            .index_root_bits = 2};
-    auto records =
-        std::make_shared<Source>(*this, options.extent_bytes, options.extents_max, options.first_server);
-    auto index = std::make_shared<Source>(*this, table.index_extent_bytes, 256, options.first_server);
+    const uint64_t chunk_bytes =
+        kChunkRecords * storage::RecordGeometry::Of(options.row_bytes, options.versions).block_bytes();
+    auto records = std::make_shared<Source>(*this, options.extent_bytes, options.extents_max,
+                                            options.first_server, options.small ? chunk_bytes + 4'096 : 0);
+    auto index = std::make_shared<Source>(*this, table.index_extent_bytes, 256, options.first_server,
+                                          options.small ? 20 << 10 : 0);
     EXPECT_TRUE(records->Grow(0).ok());
     EXPECT_TRUE(index->Grow(0).ok());
     table.records = records;
@@ -308,8 +313,12 @@ class RecordCluster {
   };
   class Source final : public ExtentSource {
    public:
-    Source(RecordCluster& cluster, uint64_t bytes, size_t most, int first_server)
-        : cluster_(cluster), bytes_(bytes), most_(most), first_(static_cast<size_t>(first_server) - 1) {}
+    Source(RecordCluster& cluster, uint64_t bytes, size_t most, int first_server, uint64_t first_bytes = 0)
+        : cluster_(cluster),
+          bytes_(bytes),
+          most_(most),
+          first_(static_cast<size_t>(first_server) - 1),
+          next_bytes_(first_bytes == 0 ? bytes : std::min(bytes, first_bytes)) {}
     absl::StatusOr<std::vector<SpaceExtent>> Extents() override {
       const std::lock_guard lock(cluster_.mutex_);
       return Now();
@@ -324,17 +333,19 @@ class RecordCluster {
       }
       extents_.push_back({.server = MemoryServerId(static_cast<uint16_t>(number + 1)),
                           .offset = server.used,
+                          .bytes = next_bytes_,
                           .grant = fabric::Grants::Opening(cluster_.grants_,
                                                            MemoryServerId(static_cast<uint16_t>(number + 1)))
                                        .Add(AllocationId(++cluster_.allocations_), /*attempt=*/0)});
       server.used += bytes_;
+      next_bytes_ = std::min(bytes_, 3 * next_bytes_);
       return Now();
     }
     void Zero() {
       for (const SpaceExtent& extent : extents_) {
         std::byte* const bytes =
             cluster_.servers_[extent.server.value() - 1u]->region->data() + extent.offset;
-        std::memset(bytes, 0, bytes_);
+        std::memset(bytes, 0, extent.bytes);
       }
     }
     void End() {
@@ -355,6 +366,7 @@ class RecordCluster {
     const uint64_t bytes_;
     const size_t most_;
     const size_t first_;
+    uint64_t next_bytes_;
     std::vector<SpaceExtent> extents_;
   };
 

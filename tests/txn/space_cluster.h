@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -28,6 +29,7 @@ class SpaceCluster final : public fabric::RegionDirectory, public ExtentSource {
     fabric::sim::FaultPlan faults;
     uint64_t extent_bytes = 64 << 10;
     size_t extents_max = 512;
+    uint64_t first_extent_bytes = 0;  // the first extents are short: this many bytes, then thrice as many, …
   };
   explicit SpaceCluster(const Options& options) : options_(options) {
     if (options.kind == fabric::Kind::kSim) {
@@ -66,8 +68,11 @@ class SpaceCluster final : public fabric::RegionDirectory, public ExtentSource {
     const std::lock_guard lock(mutex_);
     if (known < extents_.size()) return extents_;
     if (known >= options_.extents_max) return absl::ResourceExhaustedError("no memory server has room");
+    uint64_t bytes = options_.first_extent_bytes;
+    for (size_t i = 0; i < known && bytes < options_.extent_bytes; ++i) bytes *= 3;
     extents_.push_back({.server = MemoryServerId(static_cast<uint16_t>(known % 2 + 1)),
                         .offset = known / 2 * options_.extent_bytes,
+                        .bytes = std::min(bytes, options_.extent_bytes),
                         .grant = std::make_shared<fabric::Grant>(AllocationId(known + 1), /*attempt=*/0)});
     return extents_;
   }
@@ -147,6 +152,9 @@ class MortalFabric final : public fabric::Fabric {
   /// After this many work requests its user dies. The rest of that posting is lost on its way; requests to
   /// other servers behind it still arrive.
   void LoseAfter(uint64_t requests) { lose_in_ = requests; }
+  /// After this many work requests its user dies in the middle of the next one: of a WRITE only the later half
+  /// is placed. Words are placed whole.
+  void TearAfter(uint64_t requests) { tear_in_ = requests; }
   /// After this many work requests the queue pair that gets the next one breaks, and again every `then`
   /// requests after that. Requests posted before take effect, late unless `answered_us` have passed before
   /// the user notices.
@@ -234,6 +242,11 @@ class MortalFabric final : public fabric::Fabric {
         return before.empty() ? absl::OkStatus() : under_->Post(before);
       }
       fabric_.lose_in_ -= batch.size();
+      if (batch.size() > fabric_.tear_in_) {
+        fabric_.dead_ = broken_ = true;
+        return PostTorn(batch.first(fabric_.tear_in_ + 1));
+      }
+      fabric_.tear_in_ -= batch.size();
       const bool last = fabric_.breaks_unheard_ && fabric_.break_in_ > 0 && batch.size() == fabric_.break_in_;
       if (batch.size() > fabric_.break_in_ || last) {
         broken_ = true;
@@ -267,6 +280,21 @@ class MortalFabric final : public fabric::Fabric {
     }
 
    private:
+    absl::Status PostTorn(std::span<const fabric::WorkRequest> batch) {
+      std::vector<fabric::WorkRequest> torn(batch.begin(), batch.end());
+      fabric::WorkRequest& last = torn.back();
+      const uint32_t lost = last.local.bytes / 16 * 8;
+      if (last.opcode == fabric::Opcode::kWrite && last.local.bytes > 8) {
+        last.local.data += lost;
+        last.local.bytes -= lost;
+        last.remote.offset += lost;
+      } else {
+        torn.pop_back();
+      }
+      const absl::Status status = torn.empty() ? absl::OkStatus() : under_->Post(torn);
+      return status.ok() ? absl::UnavailableError("the client has died") : status;
+    }
+
     MortalFabric& fabric_;
     std::unique_ptr<fabric::QueuePair> under_;
     bool broken_ = false;
@@ -280,6 +308,7 @@ class MortalFabric final : public fabric::Fabric {
   std::function<void()> connected_;
   std::function<void()> meanwhile_;
   uint64_t lose_in_ = kNever;
+  uint64_t tear_in_ = kNever;
   uint64_t break_in_ = kNever;
   uint64_t break_then_ = kNever;
   int64_t answered_us_ = 0;

@@ -60,6 +60,8 @@ class Auditor {
     return *watermark;
   }
   int RecoverAll() { return *recovery_.RecoverAll(); }
+  /// For one that may die meanwhile.
+  absl::Status TryRecoverAll() { return recovery_.RecoverAll().status(); }
   bool Recover(uint32_t client) { return *recovery_.TryRecover(client); }
   /// 0: the member has no slot.
   uint32_t ClientOf(MemberId member) {
@@ -133,6 +135,7 @@ class Auditor {
     for (uint64_t at = 0; at < table.space().extents() * layout.chunks; ++at) {
       const uint64_t chunk = layout.ChunkNumber(at / layout.chunks, at % layout.chunks);
       const std::span<const uint64_t> words = *table.allocator().ReadWords(batch_, at / layout.chunks);
+      if (at % layout.chunks >= words.size()) continue;  // of a short extent
       const ChunkWord word(words[at % layout.chunks]);
       batch_.Reset();
       const uint64_t free_before = audit.free;

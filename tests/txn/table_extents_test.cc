@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -266,6 +267,44 @@ TEST_P(TableExtentsTest, OfManyThatGrowOneAdds) {
   EXPECT_EQ(extents.status().code(), absl::StatusCode::kResourceExhausted) << extents.status();
   ASSERT_TRUE(attachment->catalog().DropTable("stock").ok());
   EXPECT_TRUE(BecomesUsed(*attachment, 0));
+}
+
+TEST_P(TableExtentsTest, ShortFirstExtentsAreFollowedByLargerOnes) {
+  const auto attachment = Attach();
+  constexpr uint64_t kFirstBytes = kExtentBytes / 16;
+  ASSERT_TRUE(CreateRecordTable(*attachment, Stock(), {{1, kFirstBytes}, {2, kFirstBytes}}).ok());
+  EXPECT_EQ(UsedBytes(), 3 * kFirstBytes);
+  proto::RecordPart index;
+  index.set_name("stock_by_name");
+  index.set_kind(proto::ORDERED_INDEX);
+  index.set_key_bytes(8);
+  ASSERT_TRUE(AddPart(*attachment, "stock", index).ok());
+  EXPECT_EQ(UsedBytes(), 3 * kFirstBytes + kExtentBytes / 2);
+  const auto rows = Take(TableExtents::Open(*attachment, "stock", "rows"));
+  EXPECT_EQ(Take(rows->Extents())[0].bytes, kFirstBytes);
+  EXPECT_EQ(Take(rows->Grow(1))[1].bytes, 3 * kFirstBytes);
+  EXPECT_EQ(Take(rows->Grow(2))[2].bytes, 12 * kFirstBytes);
+  EXPECT_EQ(Take(rows->Grow(3))[3].bytes, 0u) << "a whole one";
+  const auto other_attachment = Attach();
+  const auto by_other = Take(Take(TableExtents::Open(*other_attachment, "stock", "rows"))->Extents());
+  ASSERT_EQ(by_other.size(), 4u);
+  EXPECT_EQ(by_other[2].bytes, 12 * kFirstBytes);
+  uint64_t told = 0;
+  for (const auto& usage : Take(attachment->catalog().GetTable("stock"))->usage()) told += usage.bytes();
+  EXPECT_EQ(told, UsedBytes());
+}
+
+TEST_P(TableExtentsTest, SmallTablesLieOnAllServers) {
+  const auto attachment = Attach();
+  std::set<MemoryServerId> servers;
+  for (int t = 0; t < 4; ++t) {
+    proto::Table table = Stock();
+    table.set_name("stock" + std::to_string(t));
+    ASSERT_TRUE(CreateRecordTable(*attachment, table, {{1, 4'096}, {1, 4'096}}).ok());
+    const auto rows = Take(Take(TableExtents::Open(*attachment, table.name(), "rows"))->Extents());
+    servers.insert(rows[0].server);
+  }
+  EXPECT_EQ(servers.size(), 2u);
 }
 
 TEST_P(TableExtentsTest, WhatFailsLeavesNothing) {

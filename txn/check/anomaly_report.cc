@@ -35,6 +35,8 @@ std::string OperationText(const Operation& operation) {
       return absl::StrCat("update ", record, " := ", ValueName(operation.value));
     case OperationKind::kDelete:
       return absl::StrCat("delete ", record);
+    case OperationKind::kLock:
+      return absl::StrCat("lock ", record, " = ", ValueName(operation.value));
   }
   return "?";
 }
@@ -105,6 +107,8 @@ std::string_view AnomalyName(AnomalyKind kind) {
       return "duplicate key";
     case AnomalyKind::kMissingRow:
       return "write of a missing row";
+    case AnomalyKind::kLockIgnored:
+      return "lock ignored";
     case AnomalyKind::kWrongTimestamp:
       return "wrong timestamp";
     case AnomalyKind::kSessionWentBack:

@@ -14,7 +14,10 @@ namespace {
 class DependencyCheck {
  public:
   DependencyCheck(HistoryIndex& index, const CheckOptions& options)
-      : index_(index), options_(options), report_(index, options), graph_(index.transactions()) {}
+      : index_(index),
+        options_(options),
+        report_(index, options),
+        graph_(index.transactions() + index.locks()) {}
 
   CheckReport Run();
 
@@ -38,6 +41,7 @@ class DependencyCheck {
   void AddTransaction(std::span<const Access> own);
   void CheckWrites();
   void AddRead(const Read& read, bool report);
+  void AddLock(const Read& lock);
   void Explain(const Read& read);
   void ReportCycles();
 
@@ -46,12 +50,15 @@ class DependencyCheck {
   AnomalyReport report_;
   DependencyGraph graph_;
 
+  size_t locks_added_ = 0;  // nodes of the graph behind those of transactions
+
   // The current record.
   uint64_t record_ = 0;
   std::vector<Write> writes_;              // by value
   std::vector<Replacement> replacements_;  // by value
   std::vector<Read> reads_;
-  bool deleted_ = false;  // the record was absent more than once
+  std::vector<Read> locks_;  // of committed transactions
+  bool deleted_ = false;     // the record was absent more than once
   bool initial_known_ = false;
   uint64_t initial_ = kNoValue;  // its value before the history
 };
@@ -72,9 +79,11 @@ void DependencyCheck::AddTransaction(std::span<const Access> own) {
   const Access* first_write = nullptr;
   const Access* last_write = nullptr;
   for (const Access& access : own) {
-    if (!access.is_read()) {
+    if (access.is_write()) {
       if (first_write == nullptr) first_write = &access;
       last_write = &access;
+    } else if (access.kind() == OperationKind::kLock) {
+      if (committed && options_.ordered_locks) locks_.push_back({access.value, number});
     } else if (first_write == nullptr) {
       if (first_read == nullptr) first_read = &access;
       reads_.push_back({access.value, number});
@@ -82,7 +91,7 @@ void DependencyCheck::AddTransaction(std::span<const Access> own) {
   }
   if (first_write == nullptr) return;
   for (const Access& access : own) {
-    if (access.is_read()) continue;
+    if (!access.is_write()) continue;
     deleted_ |= access.kind() == OperationKind::kDelete && index_.outcome(number) != Outcome::kAborted;
     if (access.kind() == OperationKind::kDelete) continue;
     writes_.push_back({access.value, number, committed && &access == last_write});
@@ -135,6 +144,15 @@ void DependencyCheck::AddRead(const Read& read, bool report) {
   if (next != nullptr) graph_.AddEdge(read.reader, next->writer, true);
 }
 
+/// A snapshot behind the lock's commit that does not see the change.
+void DependencyCheck::AddLock(const Read& lock) {
+  const Replacement* const next = Find(replacements_, lock.value);
+  if (next == nullptr || next->writer == lock.reader) return;
+  const auto between = static_cast<uint32_t>(index_.transactions() + locks_added_++);
+  graph_.AddEdge(lock.reader, between, false);
+  graph_.AddEdge(between, next->writer, true);
+}
+
 /// Explains why no committed transaction wrote what was read.
 void DependencyCheck::Explain(const Read& read) {
   const Write* const write = Find(writes_, read.value);
@@ -158,6 +176,7 @@ void DependencyCheck::AddRecord(std::span<const Access> accesses, bool report) {
   writes_.clear();
   replacements_.clear();
   reads_.clear();
+  locks_.clear();
   deleted_ = initial_known_ = false;
   while (!accesses.empty()) {
     const auto own = FirstTransaction(accesses);
@@ -171,6 +190,7 @@ void DependencyCheck::AddRecord(std::span<const Access> accesses, bool report) {
   std::sort(replacements_.begin(), replacements_.end(), by_value);
   if (report) CheckWrites();
   for (const Read& read : reads_) AddRead(read, report);
+  for (const Read& lock : locks_) AddLock(lock);
 }
 
 void DependencyCheck::ReportCycles() {
@@ -178,10 +198,12 @@ void DependencyCheck::ReportCycles() {
     std::vector<uint32_t> transactions;
     size_t anti = 0;
     for (const auto& edge : cycle) {
-      transactions.push_back(edge.from);
+      if (edge.from < index_.transactions()) transactions.push_back(edge.from);
       anti += edge.anti;
     }
-    report_.Add(anti == 0   ? AnomalyKind::kCircularInformation
+    const bool locks = transactions.size() < cycle.size();
+    report_.Add(locks       ? AnomalyKind::kLockIgnored
+                : anti == 0 ? AnomalyKind::kCircularInformation
                 : anti == 1 ? AnomalyKind::kFracturedRead
                             : AnomalyKind::kLongFork,
                 kNoRecord, std::move(transactions));
@@ -191,6 +213,7 @@ void DependencyCheck::ReportCycles() {
 CheckReport DependencyCheck::Run() {
   index_.ConcludeFromReads();
   for (const bool counting : {true, false}) {
+    locks_added_ = 0;
     AddSessions();
     index_.ForEachRecord(options_.memory_bytes, [&](std::span<const Access> accesses) {
       AddRecord(accesses, counting);

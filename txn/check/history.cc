@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kChunkBytes = size_t{1} << 20;
 struct ChunkHeader {
   char name[8] = {'n', 'a', 'm', '-', 'h', 'i', 's', 't'};
-  uint64_t format = 2;
+  uint64_t format = 3;
   uint64_t bytes = 0;
   uint64_t loaded_until = 0;
 };
@@ -34,9 +34,19 @@ constexpr size_t kBodyOffset = kOutcomeOffset + 1;
 
 constexpr int kKeyBits = 56;
 constexpr uint64_t kKeyMask = (uint64_t{1} << kKeyBits) - 1;
-constexpr uint8_t kHashed = 0x80;  // in the table's byte: the key is a hash
+constexpr uint8_t kHashed = 0x80;    // in the table's byte: the key is a hash
+constexpr uint8_t kKindBits = 0x13;  // in the tag: two, and one for kLock
 constexpr uint8_t kVersionTold = 0x04;
 constexpr uint8_t kVersionAbove = 0x08;  // told, and above the snapshot by a distance
+
+constexpr uint8_t TagOf(OperationKind kind) {
+  const auto bits = static_cast<uint8_t>(kind);
+  return static_cast<uint8_t>((bits & 3) | (bits & 4) << 2);
+}
+constexpr OperationKind KindOf(uint8_t tag) {
+  tag &= kKindBits;
+  return static_cast<OperationKind>((tag & 3) | tag >> 2);
+}
 
 uint64_t Zigzag(uint64_t difference) {
   return difference << 1 ^ (difference >> 63 ? ~uint64_t{0} : 0);
@@ -230,13 +240,14 @@ void HistoryRecorder::PutOperation(const Operation& operation) {
   const bool read = operation.kind == OperationKind::kRead;
   const bool told = read && operation.version != kVersionNotTold;
   const bool above = told && operation.version > snapshot_;
-  encoded_.push_back(static_cast<std::byte>(static_cast<uint8_t>(operation.kind) | (told ? kVersionTold : 0) |
+  encoded_.push_back(static_cast<std::byte>(TagOf(operation.kind) | (told ? kVersionTold : 0) |
                                             (above ? kVersionAbove : 0)));
   const auto table = static_cast<uint8_t>(operation.record >> kKeyBits);
   encoded_.push_back(static_cast<std::byte>(table));
   const uint64_t key = operation.record & kKeyMask;
   PutVarint(encoded_, Zigzag(key - std::exchange(last_key_[table], key)));
-  PutVarint(encoded_, Zigzag(operation.value - std::exchange(last_value_[read ? 0 : 1], operation.value)));
+  uint64_t& last_value = last_value_[IsWrite(operation.kind) ? 1 : 0];
+  PutVarint(encoded_, Zigzag(operation.value - std::exchange(last_value, operation.value)));
   if (told) PutVarint(encoded_, above ? operation.version - snapshot_ : snapshot_ - operation.version);
 }
 
@@ -246,6 +257,10 @@ void HistoryRecorder::Read(uint64_t record, uint64_t value, uint64_t version) {
 
 void HistoryRecorder::Write(OperationKind kind, uint64_t record, uint64_t value) {
   PutOperation({kind, record, value});
+}
+
+void HistoryRecorder::Lock(uint64_t record, uint64_t value) {
+  PutOperation({OperationKind::kLock, record, value});
 }
 
 void HistoryRecorder::Append(Outcome outcome, uint64_t commit) {
@@ -315,12 +330,11 @@ bool HistoryReader::Next(TransactionRecord& transaction) {
   while (at < start + bytes) {
     Operation& operation = transaction.operations.emplace_back();
     const auto tag = static_cast<uint8_t>(*at++);
-    operation.kind = static_cast<OperationKind>(tag & 3);
+    operation.kind = KindOf(tag);
     const auto table = static_cast<uint8_t>(*at++);
     const uint64_t key = last_key_[table] += Unzigzag(ReadVarint(at));
     operation.record = uint64_t{table} << kKeyBits | (key & kKeyMask);
-    const bool read = operation.kind == OperationKind::kRead;
-    operation.value = last_value_[read ? 0 : 1] += Unzigzag(ReadVarint(at));
+    operation.value = last_value_[IsWrite(operation.kind) ? 1 : 0] += Unzigzag(ReadVarint(at));
     if ((tag & kVersionTold) == 0) continue;
     const uint64_t distance = ReadVarint(at);
     operation.version = transaction.snapshot + ((tag & kVersionAbove) != 0 ? distance : -distance);

@@ -30,7 +30,10 @@ enum class Outcome : uint8_t {
   kCommitted,
   kAborted,
 };
-enum class OperationKind : uint8_t { kRead, kInsert, kUpdate, kDelete };
+enum class OperationKind : uint8_t { kRead, kInsert, kUpdate, kDelete, kLock };
+constexpr bool IsWrite(OperationKind kind) {
+  return kind == OperationKind::kInsert || kind == OperationKind::kUpdate || kind == OperationKind::kDelete;
+}
 
 /// Names a record in histories: table (8 bits), key (56). Keys that do not fit are hashed. Two keys that
 /// collide would look like one record; 56 bits make that unlikely.
@@ -46,7 +49,8 @@ struct Operation {
   OperationKind kind = OperationKind::kRead;
   uint64_t record = 0;
   /// Names the write: unique in the history, and kept in the row, so that a read tells which write it saw. A
-  /// reader records a digest instead if the row's other bytes are not as that write made them.
+  /// reader records a digest instead if the row's other bytes are not as that write made them. A lock has the
+  /// value that its transaction read.
   uint64_t value = kNoValue;
   uint64_t version = kVersionNotTold;  // read version; at most the snapshot, if told
 
@@ -117,6 +121,8 @@ class HistoryRecorder {
   void Begin(uint64_t snapshot);
   void Read(uint64_t record, uint64_t value, uint64_t version = kVersionNotTold);
   void Write(OperationKind kind, uint64_t record, uint64_t value);
+  /// `value`: as the transaction has read it, and not changed.
+  void Lock(uint64_t record, uint64_t value);
   /// `commit`: the timestamp, if it is already known.
   void Committing(uint64_t commit = 0);
   /// Ends a transaction that has not begun to commit. Does nothing if its Begin failed.
@@ -146,7 +152,7 @@ class HistoryRecorder {
 
   // The bases of differences.
   uint64_t last_key_[256] = {};
-  uint64_t last_value_[2] = {};  // read, written
+  uint64_t last_value_[2] = {};  // read or locked, written
 };
 
 /// Reads a history's transactions in order.

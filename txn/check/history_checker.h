@@ -19,6 +19,11 @@
 ///    anti-dependencies: Adya, Weak Consistency, 1999; Cerone and Gotsman, Analysing Snapshot Isolation,
 ///    2016. Write skew is such a cycle, and allowed.
 ///
+/// A lock (Session::Lock) says that the row stays as it was read until its transaction's commit, in the order
+/// of commits. So whoever replaces the version that was read commits later; a snapshot may lie in between.
+/// The graph of dependencies has a node for that snapshot: its reader sees the lock's transaction (a
+/// dependency), and not the version's replacement (an anti-dependency).
+///
 /// Both take time and memory linear in the history, except for sorting. One thread. A transaction of unknown
 /// outcome counts as committed if another transaction saw it, and as absent otherwise. CheckTimestamps skips
 /// records if that leaves open which transaction deleted them.
@@ -37,6 +42,7 @@ enum class AnomalyKind : uint8_t {
   kLostWrite,            // committed, but transactions that should have seen it did not
   kDuplicateKey,         // inserted a row that existed
   kMissingRow,           // updated or deleted a row that did not exist
+  kLockIgnored,          // changed a row that another has locked, before that one's commit
   kWrongTimestamp,       // snapshot not before commit, one timestamp twice, version told differently
   kSessionWentBack,      // a session's snapshots or commits do not ascend
   kOwnCommitNotSeen,     // a session's snapshot is older than its last commit
@@ -60,6 +66,8 @@ struct CheckOptions {
   bool monotonic_sessions = true;
   /// A session's snapshot holds its own earlier commits.
   bool read_own_commits = false;
+  /// Commits follow locks. False: locks count as reads.
+  bool ordered_locks = true;
   size_t anomalies_max = 20;
   /// Bounds the operations held at once. Transactions take 17 bytes more each (timestamps), or 33 bytes each
   /// and 4 a dependency.

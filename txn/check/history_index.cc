@@ -39,6 +39,8 @@ HistoryIndex::HistoryIndex(std::span<const SessionHistory* const> sessions) : se
       commits_.push_back(transaction.commit);
       outcomes_.push_back(static_cast<uint8_t>(transaction.outcome));
       operations_ += transaction.operations.size();
+      for (const Operation& operation : transaction.operations)
+        locks_ += operation.kind == OperationKind::kLock ? 1 : 0;
     }
   }
   NAM_CHECK(snapshots_.size() < std::numeric_limits<uint32_t>::max() / 2, "too many transactions");
@@ -109,7 +111,7 @@ void HistoryIndex::ConcludeFromReads() {
   ForEachTransaction([&](uint32_t number, const TransactionRecord& content) {
     if (content.outcome != Outcome::kUnknown) return;
     for (const Operation& operation : content.operations) {
-      if (operation.kind != OperationKind::kRead && operation.value != kNoValue) {
+      if (IsWrite(operation.kind) && operation.value != kNoValue) {
         writer_of.emplace(operation.value, number);
       }
     }

@@ -17,11 +17,12 @@ struct Access {
   uint64_t value;
   uint64_t version;
   uint32_t transaction;
-  uint32_t place : 30;  // among the transaction's operations
-  uint32_t kind_bits : 2;
+  uint32_t place : 29;  // among the transaction's operations
+  uint32_t kind_bits : 3;
 
   OperationKind kind() const { return static_cast<OperationKind>(kind_bits); }
   bool is_read() const { return kind() == OperationKind::kRead; }
+  bool is_write() const { return IsWrite(kind()); }
 };
 static_assert(sizeof(Access) == 32);
 
@@ -33,6 +34,8 @@ class HistoryIndex {
 
   size_t transactions() const { return outcomes_.size(); }
   size_t operations() const { return operations_; }
+  /// The operations among them that are locks.
+  size_t locks() const { return locks_; }
   size_t sessions() const { return sessions_.size(); }
   /// The transactions of session i: numbers [first, second).
   std::pair<uint32_t, uint32_t> TransactionsOf(size_t session) const {
@@ -71,6 +74,7 @@ class HistoryIndex {
   std::vector<uint64_t> commits_;
   std::vector<uint8_t> outcomes_;
   size_t operations_ = 0;
+  size_t locks_ = 0;
 };
 
 /// The accesses of the first transaction in `accesses`, which is not empty.

@@ -23,7 +23,7 @@ void StaleReads::CollectWriters() {
   index_.ForEachTransaction([&](uint32_t number, const TransactionRecord& content) {
     if (!index_.committed(number)) return;
     for (const Operation& operation : content.operations) {
-      if (operation.kind == OperationKind::kRead || operation.value == kNoValue) continue;
+      if (!IsWrite(operation.kind) || operation.value == kNoValue) continue;
       const auto writer = writer_of_.find(operation.value);
       if (writer != writer_of_.end()) writer->second = number;
     }

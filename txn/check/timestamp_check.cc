@@ -34,13 +34,13 @@ uint64_t ValueOf(const Access& write) {
 }
 
 const Access* LastWrite(std::span<const Access> own) {
-  const auto last = std::find_if(own.rbegin(), own.rend(), [](const Access& a) { return !a.is_read(); });
+  const auto last = std::find_if(own.rbegin(), own.rend(), [](const Access& a) { return a.is_write(); });
   return last == own.rend() ? nullptr : &*last;
 }
 
 bool WroteBefore(std::span<const Access> own, const Access& read) {
   return std::any_of(own.begin(), own.end(),
-                     [&](const Access& access) { return !access.is_read() && access.place < read.place; });
+                     [&](const Access& access) { return access.is_write() && access.place < read.place; });
 }
 
 /// Checks one record after the other against the order of the commit timestamps.
@@ -60,6 +60,7 @@ class TimestampCheck {
   void CheckRecord(std::span<const Access> accesses);
   void CollectVersions(std::span<const Access> accesses);
   void CheckVersions();
+  void CheckLocks(std::span<const Access> own);
   void CheckRead(std::span<const Access> accesses, const Access& read);
   void CheckInitialRead(std::span<const Access> accesses, const Access& read);
   void Explain(std::span<const Access> accesses, const Access& read, std::optional<size_t> expected);
@@ -201,7 +202,7 @@ void TimestampCheck::CollectVersions(std::span<const Access> accesses) {
     if (!index_.committed(number)) return;
     const Access* const last = LastWrite(own);
     if (last == nullptr) return;
-    const auto first = std::find_if(own.begin(), own.end(), [](const Access& a) { return !a.is_read(); });
+    const auto first = std::find_if(own.begin(), own.end(), [](const Access& a) { return a.is_write(); });
     // Inserted and deleted by the same transaction, the row was never visible to others.
     if (first->kind() == OperationKind::kInsert && last->kind() == OperationKind::kDelete) return;
     versions_.push_back({index_.commit(number), ValueOf(*last), number, first->kind()});
@@ -226,9 +227,24 @@ void TimestampCheck::CheckRecord(std::span<const Access> accesses) {
     for (const Access& access : own) {
       if (access.is_read() && !WroteBefore(own, access)) CheckRead(accesses, access);
     }
+    CheckLocks(own);
   });
   CheckVersions();
   ReportMissed();
+}
+
+/// A concluded timestamp is a bound, and proves no order.
+void TimestampCheck::CheckLocks(std::span<const Access> own) {
+  const uint32_t locker = own[0].transaction;
+  if (!options_.ordered_locks || !index_.committed(locker) || index_.concluded(locker)) return;
+  const bool locks =
+      std::any_of(own.begin(), own.end(), [](const Access& a) { return a.kind() == OperationKind::kLock; });
+  if (!locks) return;
+  for (const Version& version : versions_) {
+    const bool between = version.commit > index_.snapshot(locker) && version.commit < index_.commit(locker);
+    if (between && !index_.concluded(version.writer))
+      report_.Add(AnomalyKind::kLockIgnored, record_, {version.writer, locker});
+  }
 }
 
 void TimestampCheck::CheckVersions() {
@@ -291,7 +307,7 @@ bool TimestampCheck::LooksInitial(std::span<const Access> accesses, const Access
   if (read.value == kNoValue) return true;
   if (read.version != kVersionNotTold && read.version > options_.loaded_until) return false;
   return std::none_of(accesses.begin(), accesses.end(),
-                      [&](const Access& access) { return !access.is_read() && access.value == read.value; });
+                      [&](const Access& access) { return access.is_write() && access.value == read.value; });
 }
 
 void TimestampCheck::Miss(size_t version, const Access& read) {
@@ -336,7 +352,7 @@ void TimestampCheck::Explain(std::span<const Access> accesses, const Access& rea
     return;
   }
   const auto write = std::find_if(accesses.begin(), accesses.end(), [&](const Access& access) {
-    return !access.is_read() && access.value == read.value;
+    return access.is_write() && access.value == read.value;
   });
   if (write == accesses.end()) {
     if (initial_.has_value() ? *initial_ == read.value : LooksInitial(accesses, read)) {

@@ -135,6 +135,10 @@ int HashIndex::RootBitsThatFit(uint64_t extent_bytes) {
   return std::min(kRootBitsMax, static_cast<int>(std::bit_width(segments)) - 1);
 }
 
+uint64_t HashIndex::BytesOfRoots(int root_bits) {
+  return NumberedBlocks::kExtentHeaderBytes + (kSegmentBytes << root_bits);
+}
+
 uint32_t HashIndex::ExtentsOfRoots(int root_bits, uint64_t extent_bytes) {
   const uint64_t per_extent = (extent_bytes - NumberedBlocks::kExtentHeaderBytes) / kSegmentBytes;
   NAM_CHECK(per_extent > 0, "an extent of an index has room for a segment");

@@ -83,6 +83,8 @@ class HashIndex {
   static int RootBitsFor(uint64_t rows);
   /// The root bits whose segments fill about half of so many bytes.
   static int RootBitsThatFit(uint64_t extent_bytes);
+  /// The bytes of one extent that holds all root segments.
+  static uint64_t BytesOfRoots(int root_bits);
   /// The extents that hold all root segments.
   static uint32_t ExtentsOfRoots(int root_bits, uint64_t extent_bytes);
   /// `space` starts zeroed and belongs to the index alone. Create runs once, before any other use.

@@ -29,21 +29,45 @@ absl::Status NumberedBlocks::Provide(uint64_t number) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint64_t> NumberedBlocks::Allocate(uint64_t count) {
-  if (spare_.empty()) {
-    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target cursor, space_.Resolve(0));
-    const size_t kept = batch_.scratch_used();
-    auto* const old = batch_.Word();
-    batch_.FetchAdd(cursor, count, old);
-    NAM_RETURN_IF_ERROR(batch_.Execute());
-    spare_.push_back(fixed_ + *old);
-    batch_.Reset(kept);
-  }
-  // Without memory the numbers stay with this client until there is some.
-  NAM_RETURN_IF_ERROR(Provide(spare_.back() + count - 1));
-  const uint64_t first = spare_.back();
-  spare_.pop_back();
+absl::StatusOr<uint64_t> NumberedBlocks::Take(uint64_t count) {
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target cursor, space_.Resolve(0));
+  const size_t kept = batch_.scratch_used();
+  auto* const old = batch_.Word();
+  batch_.FetchAdd(cursor, count, old);
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  const uint64_t first = fixed_ + *old;
+  batch_.Reset(kept);
   return first;
+}
+
+// Only if no other client has taken a number since, so that none of the next extent is skipped.
+absl::Status NumberedBlocks::SkipFrom(uint64_t number, uint64_t count) {
+  const uint64_t next_extent = (number / per_extent_ + 1) * per_extent_;
+  if (number + count >= next_extent) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target cursor, space_.Resolve(0));
+  const size_t kept = batch_.scratch_used();
+  batch_.CompareAndSwap(cursor, number + count - fixed_, next_extent - fixed_, batch_.Word());
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  batch_.Reset(kept);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> NumberedBlocks::Allocate(uint64_t count) {
+  // Every round but the last takes numbers that do not exist, of which there are few.
+  while (true) {
+    if (spare_.empty()) {
+      NAM_ASSIGN_OR_RETURN(const uint64_t taken, Take(count));
+      spare_.push_back(taken);
+    }
+    const uint64_t first = spare_.back(), last = first + count - 1;
+    // Without memory the numbers stay with this client until there is some.
+    NAM_RETURN_IF_ERROR(Provide(last));
+    spare_.pop_back();
+    bool all = true;
+    for (uint64_t number = first; number <= last; ++number) all = all && Exists(number);
+    if (all) return first;
+    NAM_RETURN_IF_ERROR(SkipFrom(first, count));
+  }
 }
 
 }  // namespace nam::txn

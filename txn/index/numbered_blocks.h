@@ -14,6 +14,10 @@ namespace nam::txn {
 ///     each extent   64 bytes │ block │ block │ … │ a rest
 ///                   extent 0: word 0 counts the blocks that were taken, beyond those that always are there
 ///
+/// Numbers of blocks for which a short extent has no room (txn/extent_space.h) are skipped:
+///
+///     extent 0, short       0 … 4 │ 5 … 61 do not exist        the client that takes 5 moves the count to 62
+///
 /// A block that a client has taken but not used is lost if it dies. One thread.
 class NumberedBlocks {
  public:
@@ -42,6 +46,13 @@ class NumberedBlocks {
 
  private:
   absl::Status Provide(uint64_t number);
+  absl::StatusOr<uint64_t> Take(uint64_t count);
+  /// Whether the extent of the number, which is known, has room for its block.
+  bool Exists(uint64_t number) const {
+    const uint64_t end = kExtentHeaderBytes + (number % per_extent_ + 1) * block_bytes_;
+    return end <= space_.BytesOf(number / per_extent_);
+  }
+  absl::Status SkipFrom(uint64_t number, uint64_t count);
 
   storage::VerbBatch& batch_;
   ExtentSpace space_;

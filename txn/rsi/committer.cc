@@ -15,6 +15,7 @@ using storage::RecordHeader;
 using storage::VersionWord;
 
 constexpr int kRivalRoundsMax = 100;
+constexpr uint32_t kReleasesMax = 16;  // locks of other clients that a commit without waits meets too late
 constexpr uint32_t kWriteBytesMax = 64 * 1024;
 
 storage::Channel::Target At(storage::Channel::Target block, uint64_t offset) {
@@ -25,19 +26,21 @@ storage::Channel::Target At(storage::Channel::Target block, uint64_t offset) {
 }  // namespace
 
 // A try that has met another client's lock, or was passed over, has given back its locks, its claim and its
-// timestamp. So it may wait, and try again.
+// timestamp. So it may wait, and try again. It need not wait for locks that are gone.
 absl::Status Committer::Commit() {
   commit_scratch_ = batch_.scratch_used();
   wait_.Restart();
-  uint32_t skips = 0;
+  uint32_t skips = 0, releases = 0;
   for (uint32_t tries = 1;; ++tries) {
     const absl::Status status = Try();
     if (status.ok() || transaction_.locking) return status;
-    const bool skipped = AbortReasonOf(status) == AbortReason::kSkipped;
+    const bool skipped = AbortReasonOf(status) == AbortReason::kSkipped && skips++ < options_.skips_retried;
+    const bool released = !released_.empty() && releases++ < kReleasesMax;
     absl::Status again = status;
-    if (skipped && skips++ < options_.skips_retried && !Interruption::requested()) {
+    if ((skipped || released) && !Interruption::requested()) {
       again = batch_.Execute();
       if (again.ok()) batch_.Reset(commit_scratch_);
+      for (const auto& [place, header] : released_) writes_[place].header = header;
     } else if (wait_.waits() && core_.conflicts.met_lock.has_value()) {
       again = wait_.AwaitMetLock(tries);
       if (again.ok()) batch_.Reset(commit_scratch_);
@@ -49,6 +52,7 @@ absl::Status Committer::Commit() {
 absl::Status Committer::Try() {
   transaction_.timestamp = 0;
   core_.conflicts.met_lock.reset();
+  released_.clear();
   NAM_RETURN_IF_ERROR(PlaceInserts());
   NAM_RETURN_IF_ERROR(Announce());
   if (timestamps_->taken() > storage::kTimestampMask)
@@ -217,8 +221,9 @@ absl::Status Committer::Announce() {
 absl::Status Committer::AddLog() {
   NAM_ASSIGN_OR_RETURN(LogEncoder log, log_->Start(writes_.size() * LoggedBytes(0)));
   for (const PendingWrite& write : writes_) {
+    const uint64_t kind = write.fresh ? LogEntry::kInsert : write.only_locks() ? LogEntry::kOnlyLock : 0;
     const LogEntry entry{.allocation = table(write.table).description().allocation.value(),
-                         .record = write.record | (write.fresh ? LogEntry::kInsert : 0),
+                         .record = write.record | kind,
                          .header = write.header.word(),
                          .key_hash = write.hash};
     log.Add(entry, nullptr);
@@ -249,15 +254,26 @@ absl::Status Committer::LockRecords() {
   NAM_RETURN_IF_ERROR(batch_.Execute());
   NAM_RETURN_IF_ERROR(ClaimTimestamp());
   if (options_.broken.blind_locks) NAM_RETURN_IF_ERROR(LockBlindly());
-  for (const PendingWrite& write : writes_) {
+  return JudgeLocks();
+}
+
+// If a lock was released since a row was read, the row is unchanged, and another try may lock it: with
+// another timestamp, since that of the lock's holder may be above this one.
+absl::Status Committer::JudgeLocks() {
+  for (size_t place = 0; place < writes_.size(); ++place) {
+    const PendingWrite& write = writes_[place];
     if (*write.old == write.header.word()) continue;
     const RecordHeader found(*write.old);
-    // A lock was released since the row was read: the row is unchanged, and another try may lock it.
-    if (!found.locked() && found.timestamp() == write.header.timestamp())
-      core_.conflicts.met_lock = {write.table, write.record};
-    return core_.Conflict(found, write.table, write.record);
+    if (found.locked() || found.timestamp() != write.header.timestamp()) {
+      released_.clear();
+      return core_.Conflict(found, write.table, write.record);
+    }
+    released_.emplace_back(place, found);
   }
-  return absl::OkStatus();
+  if (released_.empty()) return absl::OkStatus();
+  const auto& [place, header] = released_.front();
+  core_.conflicts.met_lock = {writes_[place].table, writes_[place].record};
+  return core_.Conflict(header, writes_[place].table, writes_[place].record);
 }
 
 // Only this client has these records: it needs no CAS, and writes the header with slot 0 behind it. The other
@@ -355,12 +371,13 @@ absl::Status Committer::Install() {
 }
 
 // Another client that met a lock may have flipped it first, and the next writer may already hold the record.
-// A record that was only locked gets back its exact old header: its slots are unchanged, so no reader notices
-// the lock, and no transaction that has read the row conflicts after the lock is gone.
+// A record that was only locked gets back its old timestamp with another rollback count: a client that took
+// its own timestamp before this lock must not take the record behind it, since it would commit before this
+// client.
 absl::Status Committer::AddFlips() {
   for (const PendingWrite& write : writes_) {
     const RecordHeader to =
-        write.only_locks() ? write.header : RecordHeader::Unlocked(transaction_.timestamp);
+        write.only_locks() ? write.header.RolledBack() : RecordHeader::Unlocked(transaction_.timestamp);
     batch_.CompareAndSwap(write.block, write.header.LockedBy(slot_.client).word(), to.word(), write.old);
   }
   return options_.broken.visible_early ? absl::OkStatus()

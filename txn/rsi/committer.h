@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,7 +25,7 @@ namespace nam::txn {
 ///     ClaimEntries   new keys into the ordered indexes, if any (IndexKeeper)
 ///     Check          whether foreign keys still need what is deleted (ReferencedRows)
 ///     Decide         the slot's word by CAS: from here on it has happened, and the caller is told
-///     AddFlips       headers by CAS; records that were only locked get back their old headers
+///     AddFlips       headers by CAS; records that were only locked get back their old timestamps
 ///     AddDone        the ring's entry
 ///
 /// No client waits for the last two: one that meets a lock asks the slot. The next transaction's first round
@@ -65,6 +66,7 @@ class Committer {
   absl::Status TakeOverDeleted();
   absl::Status Write();
   absl::Status LockRecords();
+  absl::Status JudgeLocks();
   void AddNewRows();
   absl::Status ClaimTimestamp();
   absl::Status Install();
@@ -92,6 +94,9 @@ class Committer {
 
   bool installed_ = false;     // versions are in their victims, or in flight
   size_t commit_scratch_ = 0;  // in use before a try
+  /// Writes that this try has not locked, by place, and the headers that it found: another client has locked
+  /// and released the record since it was read, and has not changed it.
+  std::vector<std::pair<size_t, storage::RecordHeader>> released_;
   // Kept for their memory.
   std::vector<std::vector<HashIndex::Claim>> claims_;  // by table: the inserts under way
   std::vector<SoughtRow> sought_;

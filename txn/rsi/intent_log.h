@@ -29,15 +29,18 @@ namespace nam::txn {
 struct LogEntry {
   static constexpr uint64_t kInsert = uint64_t{1} << 63;
   static constexpr uint64_t kReclaim = uint64_t{1} << 62;
+  static constexpr uint64_t kOnlyLock = uint64_t{1} << 61;
   uint64_t allocation = 0;  // the table's
-  uint64_t record = 0;      // its number; kInsert: a new one, kReclaim: one that is to be free
+  uint64_t record = 0;      // its number; kInsert: a new one, kReclaim: one that is to be free, kOnlyLock:
+                            // one that stays as it is
   uint64_t header = 0;      // before the lock
   uint64_t key_hash = 0;    // of an inserted or reclaimed row
   uint64_t row_bytes = 0;   // the row after the entry; 0: none
 
-  constexpr uint64_t number() const { return record & ~(kInsert | kReclaim); }
+  constexpr uint64_t number() const { return record & ~(kInsert | kReclaim | kOnlyLock); }
   constexpr bool insert() const { return (record & kInsert) != 0; }
   constexpr bool reclaim() const { return (record & kReclaim) != 0; }
+  constexpr bool only_lock() const { return (record & kOnlyLock) != 0; }
 };
 
 struct LogSegmentHeader {

@@ -127,6 +127,10 @@ absl::StatusOr<TableHandle> PooledSession::OpenTable(const std::string& name) {
   return handle;
 }
 
+absl::StatusOr<uint64_t> PooledSession::NewestCommit() {
+  return WithClient([](RsiClient& client) { return client.NewestCommit(); });
+}
+
 absl::StatusOr<uint64_t> PooledSession::AwaitCommits() {
   return WithClient([](RsiClient& client) { return client.AwaitCommits(); });
 }

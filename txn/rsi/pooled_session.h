@@ -49,6 +49,7 @@ class PooledSession final : public Session {
   void SetTransactionBytesMax(uint64_t bytes) override { transaction_bytes_max_ = bytes; }
   uint64_t snapshot() const override { return snapshot_; }
   BeginCosts begin_costs() const override { return pool_->BeginCostsOf(user_); }
+  absl::StatusOr<uint64_t> NewestCommit() override;
   absl::StatusOr<uint64_t> AwaitCommits() override;
   absl::StatusOr<uint64_t> FillIndex(TableHandle table, AllocationId index) override;
 

@@ -151,7 +151,7 @@ absl::Status Reclaimer::Free(RecordTable& table, std::span<const DeadRow> dead_r
   auto* const olds = batch_.Words(dead_rows.size());
   const auto* const empty = new (batch_.Scratch(8)) VersionWord();
   for (size_t i = 0; i < dead_rows.size(); ++i) {
-    NAM_RETURN_IF_ERROR(table.AddEmptySlots(dead_rows[i].record, empty));
+    NAM_RETURN_IF_ERROR(table.AddEmptySlots(dead_rows[i].record, dead_rows[i].slot, empty));
     NAM_RETURN_IF_ERROR(
         table.AddLock(dead_rows[i].record, dead_rows[i].header.LockedBy(client_), RecordHeader(), olds + i));
   }

@@ -16,7 +16,8 @@ namespace nam::txn {
 
 /// Frees the blocks whose rows every snapshot sees as deleted.
 ///
-///     horizon raised ─▶ log: what will be freed ─▶ locks by CAS ─▶ keys out of the index ─▶ header 0 by CAS
+///     horizon raised ─▶ log: what will be freed ─▶ locks by CAS ─▶ keys out of the index
+///        ─▶ version words 0, the deletion's last ─▶ header 0 by CAS
 ///
 /// Recovery frees what a dead client has locked for this. Runs between the writes of transactions: it uses
 /// the commit's log. One thread, whose batch it shares.

@@ -117,9 +117,10 @@ absl::StatusOr<std::span<const uint64_t>> RecordAllocator::ReadWords(storage::Ve
   std::byte* const words = batch.Scratch(layout_.chunks * 8);
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target,
                        space_.Resolve(layout_.ChunkPosition(layout_.ChunkNumber(extent, 0))));
-  batch.Read(target, words, static_cast<uint32_t>(layout_.chunks * 8));
+  const uint64_t chunks = layout_.ChunksIn(space_.BytesOf(extent));
+  batch.Read(target, words, static_cast<uint32_t>(chunks * 8));
   NAM_RETURN_IF_ERROR(batch.Execute());
-  return std::span<const uint64_t>(reinterpret_cast<const uint64_t*>(words), layout_.chunks);
+  return std::span<const uint64_t>(reinterpret_cast<const uint64_t*>(words), chunks);
 }
 
 absl::Status RecordAllocator::GiveBackOf(storage::VerbBatch& batch, uint32_t client) {
@@ -148,8 +149,8 @@ absl::StatusOr<bool> RecordAllocator::ClaimFrom(storage::VerbBatch& batch, size_
   auto* const old = batch.Word();
   const size_t kept = batch.scratch_used();
   // Clients begin at different places, so that they rarely collide.
-  uint64_t at = next_ != kNone ? next_ : uint64_t{client_} * 7 % layout_.chunks;
-  for (uint64_t i = 0; i < layout_.chunks; ++i, at = at + 1 == layout_.chunks ? 0 : at + 1) {
+  uint64_t at = next_ != kNone ? next_ : uint64_t{client_} * 7 % words.size();
+  for (uint64_t i = 0; i < words.size(); ++i, at = at + 1 == words.size() ? 0 : at + 1) {
     const ChunkWord word(words[at]);
     if (word.owner() != 0 || word.had() != had || (had && word.freed() < freed_min_)) continue;
     if (had && looks_left_ == 0) return false;

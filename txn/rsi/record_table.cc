@@ -80,10 +80,11 @@ absl::Status RecordTable::AddLock(uint64_t record, storage::RecordHeader from, s
   return absl::OkStatus();
 }
 
-absl::Status RecordTable::AddEmptySlots(uint64_t record, const storage::VersionWord* empty) {
-  for (uint32_t slot = 0; slot < geometry().slots; ++slot)
-    NAM_RETURN_IF_ERROR(AddEmptySlot(record, slot, empty));
-  return absl::OkStatus();
+absl::Status RecordTable::AddEmptySlots(uint64_t record, uint32_t newest, const storage::VersionWord* empty) {
+  for (uint32_t slot = 0; slot < geometry().slots; ++slot) {
+    if (slot != newest) NAM_RETURN_IF_ERROR(AddEmptySlot(record, slot, empty));
+  }
+  return AddEmptySlot(record, newest, empty);
 }
 
 absl::Status RecordTable::AddEmptySlot(uint64_t record, uint32_t slot, const storage::VersionWord* empty) {

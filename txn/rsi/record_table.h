@@ -69,8 +69,10 @@ class RecordTable {
   void CopySlot(BlockRead& read) const { blocks_.CopySlot(read); }
   absl::Status AddLock(uint64_t record, storage::RecordHeader from, storage::RecordHeader to, uint64_t* old);
   /// Zeroes version words: those of all slots before the block becomes free, or one before its lock goes.
-  /// `empty`: scratch memory with such a word.
-  absl::Status AddEmptySlots(uint64_t record, const storage::VersionWord* empty);
+  /// `empty`: scratch memory with such a word. `newest`: the slot with the newest version, zeroed behind the
+  /// others. A block without it, but with older versions, looks like one that moves: if the client died in
+  /// between, readers would READ it again for ever.
+  absl::Status AddEmptySlots(uint64_t record, uint32_t newest, const storage::VersionWord* empty);
   absl::Status AddEmptySlot(uint64_t record, uint32_t slot, const storage::VersionWord* empty);
   uint64_t HashOf(std::span<const std::byte> key) const;
 

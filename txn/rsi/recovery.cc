@@ -313,24 +313,28 @@ absl::StatusOr<std::vector<Recovery::Locked>> Recovery::FindLocked(uint32_t clie
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   for (size_t i = 0; i < locked.size(); ++i) {
-    Locked& record = locked[i];
-    for (uint32_t slot = 0; slot < geometry.slots; ++slot) {
-      const storage::VersionWord word(words[i * geometry.slots + slot]);
-      if (word.timestamp() <= RecordHeader(record.entry.header).timestamp()) continue;
-      record.version = word.timestamp();
-      record.slot = slot;
-    }
-    for (uint32_t slot = 0; slot < geometry.slots; ++slot) {
-      const storage::VersionWord word(words[i * geometry.slots + slot]);
-      if (slot == record.slot || word.timestamp() == 0) continue;
-      const bool same = IndexEntry::TagOf(word.timestamp()) == IndexEntry::TagOf(record.version);
-      record.same_tag = record.same_tag || same;
-    }
-    const bool reclaim = record.entry.reclaim();
-    record.forward = !reclaim && record.version != 0 && fate.committing(record.version);
-    record.frees = reclaim || (record.entry.insert() && !record.forward);
+    Judge(locked[i], storage::VersionWords({words + i * geometry.slots, geometry.slots}), fate);
   }
   return locked;
+}
+
+void Recovery::Judge(Locked& record, storage::VersionWords words, SlotWord fate) {
+  const uint64_t newest = RecordHeader(record.entry.header).timestamp();
+  record.slot = storage::VictimSlot(words, newest);
+  if (words[record.slot].timestamp() > newest) record.version = words[record.slot].timestamp();
+  bool empty = true;
+  for (uint32_t slot = 0; slot < words.size(); ++slot) {
+    const storage::VersionWord word = words[slot];
+    if (word.timestamp() == newest) record.newest = slot;
+    empty = empty && word.word() == 0;
+    if (slot == record.slot || word.timestamp() == 0) continue;
+    const bool same = IndexEntry::TagOf(word.timestamp()) == IndexEntry::TagOf(record.version);
+    record.same_tag = record.same_tag || same;
+  }
+  // A log that is lost does not tell that a block was being freed, but only such a block has no version.
+  const bool reclaim = record.entry.reclaim() || (newest != 0 && empty);
+  record.forward = !reclaim && record.version != 0 && fate.committing(record.version);
+  record.frees = reclaim || (record.entry.insert() && !record.forward);
 }
 
 absl::StatusOr<size_t> Recovery::FinishTable(uint32_t client, RecordTable& table,
@@ -349,8 +353,9 @@ absl::StatusOr<size_t> Recovery::FinishTable(uint32_t client, RecordTable& table
     if (record.forward) to = RecordHeader::Unlocked(record.version);
     if (record.frees) {
       to = RecordHeader();
-      NAM_RETURN_IF_ERROR(table.AddEmptySlots(number, empty));
-    } else if (!record.forward && record.version != 0) {
+      NAM_RETURN_IF_ERROR(table.AddEmptySlots(number, record.newest, empty));
+    } else if (!record.forward && !record.entry.only_lock()) {
+      // The client may have died in the middle of its WRITE: the victim's old word, and half of a new row.
       NAM_RETURN_IF_ERROR(table.AddEmptySlot(number, record.slot, empty));
     }
     NAM_RETURN_IF_ERROR(table.AddLock(number, header_of(record), to, olds + i));
@@ -374,7 +379,10 @@ absl::Status Recovery::RemoveKeys(RecordTable& table, std::span<const Locked> lo
   for (const Locked& record : locked) {
     const bool entered = !record.forward && record.version != 0 && !record.same_tag;
     if (entered) NAM_RETURN_IF_ERROR(RemoveIndexEntries(table, record));
-    if (record.frees) removals.push_back({.hash = record.entry.key_hash, .record = record.entry.number()});
+    // A search of all rows found an empty block: its key is out of the index.
+    const bool knows_key = record.entry.insert() || record.entry.reclaim();
+    if (record.frees && knows_key)
+      removals.push_back({.hash = record.entry.key_hash, .record = record.entry.number()});
   }
   const bool whole_index = table.index().space().CheckWhole().ok();
   return removals.empty() || !whole_index ? absl::OkStatus() : table.index().Remove(removals);

@@ -28,7 +28,9 @@ namespace nam::txn {
 ///
 /// The slot's word decides. The log may belong to the client's next transaction, which has claimed nothing
 /// and may hold locks. A locked record goes forward only if the slot says committing(T) and the block has the
-/// version of T above its header's; all others go back.
+/// version of T above its header's; all others go back. Their victims are emptied, even without a new
+/// version: the client's WRITE may have placed later bytes of the row, and not the word. Only the victim of a
+/// record that the log calls only locked is whole.
 ///
 /// A lost client's member lives, and no other process fences it. Its own process ends the client's
 /// connections (LostClient) and marks the slot lost: from then on every client may recover it.
@@ -88,7 +90,8 @@ class Recovery {
   struct Locked {
     LogEntry entry;
     uint64_t version = 0;   // its timestamp; 0: none
-    uint32_t slot = 0;      // the version's slot
+    uint32_t slot = 0;      // the slot that the client may have written to: the version's, or the victim
+    uint32_t newest = 0;    // the slot of the version that the header names
     bool same_tag = false;  // an older version has the same tag: its client has made no index entry
     bool forward = false;   // it is committed
     bool frees = false;     // the block becomes free
@@ -98,6 +101,8 @@ class Recovery {
                                      SlotWord fate);
   absl::StatusOr<std::vector<Locked>> FindLocked(uint32_t client, RecordTable& table,
                                                  std::span<const LogEntry> entries, SlotWord fate);
+  /// `words`: of the record's slots.
+  static void Judge(Locked& record, storage::VersionWords words, SlotWord fate);
   absl::Status RemoveKeys(RecordTable& table, std::span<const Locked> locked);
   absl::Status RemoveIndexEntries(RecordTable& table, const Locked& locked);
   absl::Status GiveChunksBack(uint32_t client);

@@ -8,7 +8,9 @@
 ///
 /// A locked header has lost its rollback count. The entry gets a random one: it only has to differ from the
 /// count that a READ saw which began before the lock. A header does not tell either whether its deleted row
-/// was being reclaimed. Such a row stays deleted, perhaps without its key, until it is reclaimed again.
+/// was being reclaimed. Such a row stays deleted, perhaps without its key, until it is reclaimed again. Nor
+/// does it tell a row that was only locked: that loses its oldest version, as one that was being written
+/// does, and snapshots that need the version fail as too old.
 namespace nam::txn {
 
 using storage::RecordHeader;

@@ -44,6 +44,12 @@ absl::Status RowReader::ReadLookedUp(std::span<SoughtRow> sought) {
   return ReadUntilStill(sought);
 }
 
+// If it cannot be recovered now, the lock may still go: only a broken channel ends the wait.
+absl::Status RowReader::RecoverHolder(uint32_t client) {
+  const absl::Status tried = recovery_->TryRecover(client).status();
+  return channel_->broken() ? tried : absl::OkStatus();
+}
+
 absl::StatusOr<bool> RowReader::ReadCandidates(std::span<SoughtRow> sought,
                                                std::span<const Candidate> candidates, int rounds_max) {
   readings_.clear();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -30,7 +31,8 @@ class RowReader {
         channel_(core.channel.get()),
         batch_(core.batch),
         recovery_(core.recovery.get()),
-        transaction_(core.transaction) {}
+        transaction_(core.transaction),
+        recover_([this](uint32_t client) { return RecoverHolder(client); }) {}
 
   /// Finds each key. Rows stay until the transaction ends or scratch memory is reset.
   absl::Status Find(std::span<SoughtRow> sought);
@@ -69,7 +71,10 @@ class RowReader {
     return ChooseVersion(table.blocks(), block, At(snapshot));
   }
   ReadAt At(uint64_t snapshot) {
-    return {.snapshot = snapshot, .state = &core_.state, .torn = core_.options.broken.torn_reads};
+    return {.snapshot = snapshot,
+            .state = &core_.state,
+            .torn = core_.options.broken.torn_reads,
+            .recover = &recover_};
   }
 
  private:
@@ -85,6 +90,7 @@ class RowReader {
   };
 
   RecordTable& table(uint32_t number) { return core_.table(number); }
+  absl::Status RecoverHolder(uint32_t client);
   absl::Status LookUp(std::span<const SoughtRow> sought);
   void AddReadings(std::span<const SoughtRow> sought, size_t first);
   absl::Status ReadUntilStill(std::span<SoughtRow> sought);
@@ -103,6 +109,7 @@ class RowReader {
   storage::VerbBatch& batch_;
   Recovery* const recovery_;
   const RsiTransaction& transaction_;
+  const std::function<absl::Status(uint32_t client)> recover_;
 
   // Kept for their memory.
   std::vector<Reading> readings_, again_;

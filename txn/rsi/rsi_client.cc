@@ -289,6 +289,16 @@ absl::StatusOr<uint64_t> RsiClient::Commit() {
   return last_commit_;
 }
 
+absl::StatusOr<uint64_t> RsiClient::NewestCommit() {
+  if (!broken_.ok()) return broken_;
+  if (transaction_.active) return absl::FailedPreconditionError("a transaction is under way");
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  batch_.Reset();
+  NAM_ASSIGN_OR_RETURN(const uint64_t newest, timestamps_->Newest(batch_));
+  last_commit_ = std::max(last_commit_, newest);  // for Begin to wait for
+  return newest;
+}
+
 void RsiClient::Abort() {
   if (transaction_.active) End(absl::OkStatus()).IgnoreError();
 }

@@ -72,6 +72,7 @@ class RsiClient final {
   absl::Status MayWrite(size_t rows) const;
   uint64_t snapshot() const { return transaction_.snapshot; }
   BeginCosts begin_costs() const { return begin_costs_; }
+  absl::StatusOr<uint64_t> NewestCommit();
   absl::StatusOr<uint64_t> AwaitCommits();
   absl::StatusOr<uint64_t> FillIndex(TableHandle table, AllocationId index);
 

@@ -32,6 +32,11 @@ date_trunc('month', date '2024-07-15')
 date_trunc('week', timestamptz '2024-04-03 10:00')
 to_char(timestamptz '2024-07-01 10:00+00', 'YYYY-MM-DD HH24:MI:SS TZ tz OF TZH:TZM')
 to_timestamp(1700000000)
+to_timestamp('2024-01-02 12:05', 'YYYY-MM-DD HH24:MI')
+to_timestamp('2024-07-02 12:05', 'YYYY-MM-DD HH24:MI')
+to_timestamp('2024-03-31 02:30', 'YYYY-MM-DD HH24:MI')
+to_timestamp('2024-07-02', 'YYYY-MM-DD')::date
+extract(epoch from to_timestamp('2024-07-02', 'YYYY-MM-DD'))
 age(timestamptz '2024-07-01 00:30', timestamptz '2024-01-01 00:30')
 timestamptz '2024-07-01 10:00' at time zone 'UTC'
 timestamp '2024-07-01 10:00' at time zone 'UTC'

@@ -23,6 +23,9 @@ inline Operation Inserted(uint64_t record, uint64_t value) {
 inline Operation Updated(uint64_t record, uint64_t value) {
   return {OperationKind::kUpdate, record, value};
 }
+inline Operation Locked(uint64_t record, uint64_t value) {
+  return {OperationKind::kLock, record, value};
+}
 inline Operation Deleted(uint64_t record) {
   return {OperationKind::kDelete, record, kNoValue};
 }

@@ -134,6 +134,32 @@ TEST(HistoryChecker, LostUpdate) {
   EXPECT_THAT(report.anomalies[0].transactions, ::testing::ElementsAre(2, 1));
 }
 
+TEST(HistoryChecker, LockIgnored) {
+  const TransactionRecord locker =
+      Committed(1, 3, {Saw(X, kX0), Locked(X, kX0), Saw(Y, kY0), Updated(Y, kY2)});
+  // The change has an older timestamp than the lock's transaction, and a snapshot sees it alone.
+  const Sessions between = {{kLoad},
+                            {locker},
+                            {Committed(1, 2, {Saw(X, kX0), Updated(X, kX1)})},
+                            {Committed(2, 0, {Saw(X, kX1), Saw(Y, kY0)})}};
+  ExpectBoth(AnomalyKind::kLockIgnored, between);
+  ExpectAccepted(between, {.ordered_locks = false});
+  ExpectByTimestamps(AnomalyKind::kLockIgnored,
+                     {{kLoad}, {locker}, {Committed(1, 2, {Saw(X, kX0), Deleted(X)})}});
+  // The change comes later, though its snapshot is older than the lock's transaction.
+  ExpectAccepted(
+      {{kLoad},
+       {locker},
+       {Committed(1, 4, {Saw(X, kX0), Updated(X, kX1)})},
+       {Committed(3, 0, {Saw(X, kX0), Saw(Y, kY2)}), Committed(4, 0, {Saw(X, kX1), Saw(Y, kY2)})}});
+  // It came before the snapshot, the lock's transaction changes the row itself, or it has not happened.
+  ExpectAccepted(
+      {{kLoad},
+       {Committed(1, 2, {Saw(X, kX0), Updated(X, kX1)})},
+       {Committed(2, 3, {Saw(X, kX1), Locked(X, kX1), Updated(X, kX2)})},
+       {Aborted(1, {Saw(Y, kY0), Locked(Y, kY0)}), Committed(1, 4, {Saw(Y, kY0), Updated(Y, kY1)})}});
+}
+
 TEST(HistoryChecker, LostWrite) {
   ExpectByTimestamps(AnomalyKind::kLostWrite, {{kLoad},
                                                {Committed(1, 2, {Saw(X, kX0), Updated(X, kX1)})},

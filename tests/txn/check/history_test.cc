@@ -31,7 +31,7 @@ std::vector<TransactionRecord> ReadAll(const SessionHistory& history) {
 Operation AnyOperation() {
   Operation operation;
   operation.kind = *rc::gen::element(OperationKind::kRead, OperationKind::kInsert, OperationKind::kUpdate,
-                                     OperationKind::kDelete);
+                                     OperationKind::kDelete, OperationKind::kLock);
   operation.record = *rc::gen::arbitrary<uint64_t>();
   operation.value = *rc::gen::arbitrary<uint64_t>();
   if (operation.kind == OperationKind::kRead && *rc::gen::arbitrary<bool>()) {

@@ -49,7 +49,8 @@ class HashIndexTest : public ::testing::TestWithParam<fabric::Kind> {
   SpaceCluster::Options Options(uint64_t seed) const {
     return {.kind = GetParam(),
             .seed = seed,
-            .faults = {.delay_probability = 0.2, .delay_ns_max = 20'000, .torn_operation = 0.1}};
+            .faults = {.delay_probability = 0.2, .delay_ns_max = 20'000, .torn_operation = 0.1},
+            .first_extent_bytes = seed % 2 == 0 ? uint64_t{0} : uint64_t{12} << 10};
   }
 };
 INSTANTIATE_TEST_SUITE_P(Fabrics, HashIndexTest,
@@ -397,6 +398,32 @@ TEST(HashIndexLimitsTest, MemoryThatIsFullIsAnErrorAndNothingIsLost) {
   while (status = client.Insert(HashOf(key), key), status.ok()) ASSERT_LT(++key, 100'000u);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   for (uint64_t i = 0; i < key; ++i) ASSERT_EQ(client.Lookup(HashOf(i)), std::set{i});
+}
+
+/// Numbers that lie behind short extents are taken by nobody, and none of the other ones is left out.
+TEST(HashIndexLimitsTest, ShortExtentsAreUsedUp) {
+  constexpr uint64_t kFirstBytes = 20 << 10, kWholeBytes = 64 << 10, kSegmentBytes = 4'224;
+  SpaceCluster cluster({.extent_bytes = kWholeBytes, .extents_max = 4, .first_extent_bytes = kFirstBytes});
+  uint64_t segments = 0;
+  for (const uint64_t bytes : {kFirstBytes, 3 * kFirstBytes, kWholeBytes, kWholeBytes})
+    segments += (bytes - NumberedBlocks::kExtentHeaderBytes) / kSegmentBytes;
+  SpaceClient client(cluster);
+  NumberedBlocks blocks(client.batch, client.Space(), kSegmentBytes, 3);
+  SpaceClient other_client(cluster);
+  NumberedBlocks other(other_client.batch, other_client.Space(), kSegmentBytes, 3);
+  ASSERT_TRUE(blocks.Create().ok());
+  std::set<uint64_t> positions;
+  absl::StatusOr<uint64_t> number = 0;
+  for (int turn = 0; number.ok(); ++turn) {
+    NumberedBlocks& by = turn % 2 == 0 ? blocks : other;
+    number = by.Allocate(1);
+    if (!number.ok()) break;
+    const uint64_t position = by.PositionOf(static_cast<uint32_t>(*number));
+    EXPECT_TRUE(positions.insert(position).second) << *number;
+    EXPECT_LE(position % kWholeBytes + kSegmentBytes, by.space().BytesOf(position / kWholeBytes)) << *number;
+  }
+  EXPECT_EQ(number.status().code(), absl::StatusCode::kResourceExhausted) << number.status();
+  EXPECT_GE(positions.size() + 3, segments - 2) << "of " << segments;
 }
 
 TEST(HashIndexLimitsTest, TooManyKeysWithOneHashAreAnError) {

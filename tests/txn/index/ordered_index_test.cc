@@ -85,7 +85,8 @@ class OrderedIndexTest : public ::testing::TestWithParam<fabric::Kind> {
   SpaceCluster::Options Options(uint64_t seed) const {
     return {.kind = GetParam(),
             .seed = seed,
-            .faults = {.delay_probability = 0.2, .delay_ns_max = 20'000, .torn_operation = 0.2}};
+            .faults = {.delay_probability = 0.2, .delay_ns_max = 20'000, .torn_operation = 0.2},
+            .first_extent_bytes = seed % 2 == 0 ? uint64_t{0} : uint64_t{6} << 10};
   }
   /// A dozen entries a node.
   static OrderedIndexOptions Small(int owner, uint32_t key_bytes = 8) {

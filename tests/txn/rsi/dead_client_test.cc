@@ -1,7 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
+#include <span>
+#include <string>
 
 #include "tests/txn/record_cluster.h"
 #include "tests/txn/space_cluster.h"
@@ -165,6 +170,143 @@ TEST_P(RsiClients, ReclaimAfterEveryVerb) {
       break;
     }
   }
+}
+
+/// A table of one chunk, which is full. Row 7 was changed and then deleted, so that both slots of its block
+/// have versions: a client that inserts a row has to free the block first.
+class FullTable {
+ public:
+  static constexpr uint64_t kRows = 256;
+  explicit FullTable(TimestampKind kind) : kind_(kind), cluster_({.timestamps = kind}) {
+    cluster_.AddTable("accounts", {.extent_bytes = 64 << 10, .extents_max = 1});
+    Teller first(cluster_, 1);
+    EXPECT_TRUE(first.InsertRows(0, kRows).ok());
+    first.Set(7, 2);
+    EXPECT_TRUE(first.DeleteRows(7, 1).ok());
+  }
+  RecordCluster& cluster() { return cluster_; }
+  /// Member 2 inserts a row, and dies after this many requests. Returns how many it made.
+  uint64_t InsertAndDie(uint64_t requests) {
+    MortalFabric mortal(cluster_.client(), MortalFabric::kNever);
+    Teller victim(cluster_, kVictim, mortal);
+    mortal.DieAfter(requests);
+    inserted_ = victim.InsertRows(1'000, 1).ok() && !mortal.dead();
+    const uint64_t made = requests - mortal.left();
+    mortal.DieAfter(0);
+    return made;
+  }
+  /// Member 3 recovers the victim, and dies after this many requests. False: it has finished before.
+  bool RecoverAndDie(uint64_t requests) {
+    MortalFabric mortal(cluster_.client(), MortalFabric::kNever);
+    RecordCluster::Member member(cluster_, mortal, 3);
+    Auditor auditor(member, kind_);
+    mortal.DieAfter(requests);
+    auditor.TryRecoverAll().IgnoreError();
+    const bool died = mortal.dead();
+    mortal.DieAfter(0);
+    return died;
+  }
+  bool Locked() {
+    RecordCluster::Member member(cluster_, cluster_.client(), 4);
+    const TableAudit audit = Auditor(member, kind_).Audit("accounts", {});
+    return std::any_of(audit.faults.begin(), audit.faults.end(), [](const std::string& fault) {
+      return fault.find("it is locked") != std::string::npos;
+    });
+  }
+  /// A scan by another client sees all rows.
+  void ExpectScanned(uint32_t member) {
+    Teller other(cluster_, member);
+    ASSERT_TRUE(other.session->Begin().ok());
+    uint64_t rows = 0;
+    const absl::Status scanned = other.session->Scan(other.accounts, [&](auto) { return ++rows > 0; });
+    EXPECT_TRUE(scanned.ok()) << scanned;
+    EXPECT_GE(rows, inserted_ ? kRows : kRows - 1);
+    EXPECT_LE(rows, kRows);
+  }
+
+ private:
+  const TimestampKind kind_;
+  RecordCluster cluster_;
+  bool inserted_ = false;
+};
+
+/// A client dies after any number of the work requests by which it frees a block. Scans go on, before its
+/// lease is over and after.
+TEST_P(RsiClients, AScanBesideOneThatDiedWhileItFreedABlock) {
+  const uint64_t all = FullTable(GetParam()).InsertAndDie(MortalFabric::kNever);
+  int locked = 0;
+  for (uint64_t requests = all - 50; requests < all; ++requests) {
+    SCOPED_TRACE(requests);
+    FullTable table(GetParam());
+    table.InsertAndDie(requests);
+    table.ExpectScanned(5);
+    locked += table.Locked();
+    table.cluster().SetDead(MemberId(kVictim));
+    table.ExpectScanned(6);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(locked, 3);
+}
+
+/// Its recoverer dies, too, after any number of work requests.
+TEST_P(RsiClients, AScanBesideOneThatDiedWhileItFinishedAFreedBlock) {
+  uint64_t until_locked = FullTable(GetParam()).InsertAndDie(MortalFabric::kNever) - 50;
+  for (bool locked = false; !locked; ++until_locked) {
+    FullTable table(GetParam());
+    table.InsertAndDie(until_locked);
+    locked = table.Locked();
+  }
+  bool died = true;
+  uint64_t requests = 0;
+  for (; died; ++requests) {
+    SCOPED_TRACE(requests);
+    FullTable table(GetParam());
+    table.InsertAndDie(until_locked);
+    table.cluster().SetDead(MemberId(kVictim));
+    died = table.RecoverAndDie(requests);
+    table.ExpectScanned(5);
+    table.cluster().SetDead(MemberId(3));
+    table.ExpectScanned(6);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(requests, 20u);
+}
+
+/// A scan needs an old version, in the slot that the holder of a lock may write to. The holder dies after any
+/// number of its work requests: the scan recovers it, and sees the version.
+TEST_P(RsiClients, AScanRecoversTheDeadClientThatItWaitsFor) {
+  bool finished = false;
+  int met = 0;
+  for (uint64_t requests = 0; !finished; ++requests) {
+    SCOPED_TRACE(requests);
+    RecordCluster cluster({.timestamps = GetParam()});
+    cluster.AddTable("accounts", {});
+    Teller old(cluster, 3), other(cluster, 4);
+    for (const uint64_t key : {1, 2}) other.Create(key, 100);
+    ASSERT_TRUE(old.session->Begin().ok());
+    other.Set(1, 50);
+    {
+      MortalFabric mortal(cluster.client(), MortalFabric::kNever);
+      Teller victim(cluster, kVictim, mortal);
+      mortal.DieAfter(requests);
+      finished = victim.session->Begin().ok() && victim.Read(1).ok() && victim.Lock(1).ok() &&
+                 victim.session->Commit().ok() && !mortal.dead();
+      mortal.DieAfter(0);
+    }
+    cluster.SetDead(MemberId(kVictim));
+    RecordCluster::Member member(cluster, cluster.client(), 5);
+    met += !Auditor(member, GetParam()).Audit("accounts", {}).faults.empty();
+    int64_t sum = 0;
+    const absl::Status scanned = old.session->Scan(old.accounts, [&](std::span<const std::byte> row) {
+      Account account;
+      std::memcpy(&account, row.data(), sizeof(account));
+      sum += account.balance;
+      return true;
+    });
+    ASSERT_TRUE(scanned.ok()) << scanned;
+    EXPECT_EQ(sum, 200);
+  }
+  EXPECT_GT(met, 1);
 }
 
 }  // namespace

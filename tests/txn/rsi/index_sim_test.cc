@@ -21,7 +21,8 @@ class IndexScenario {
  public:
   explicit IndexScenario(uint64_t seed) : random_(seed), cluster_(ClusterOptions(seed)) {
     const uint32_t versions[] = {1, 1, 2, 4};
-    cluster_.AddTable("items", {.row_bytes = sizeof(Item), .versions = versions[random_() % 4]});
+    cluster_.AddTable(
+        "items", {.row_bytes = sizeof(Item), .versions = versions[random_() % 4], .small = seed % 2 == 0});
     if (random_() % 2 == 0) cluster_.SetUsable("items", cluster_.AddIndex("items", ByGroup()), 1);
     if (random_() % 2 == 0) cluster_.SetUsable("items", cluster_.AddIndex("items", ByName()), 1);
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "tests/txn/record_cluster.h"
@@ -52,6 +53,29 @@ TEST_F(RecordAllocatorTest, OneClientGetsEveryBlockOnce) {
   }
   EXPECT_TRUE(absl::IsResourceExhausted(record.status())) << record.status();
   EXPECT_EQ(records.size(), 2 * layout_.records_per_extent);
+}
+
+TEST_F(RecordAllocatorTest, AShortExtentHasFewerBlocks) {
+  cluster_.AddTable("small", {.extent_bytes = kExtentBytes, .extents_max = 3, .small = true});
+  const TableDescription small = *member_.Find("small");
+  ExtentSpace space = *ExtentSpace::Open(*channel_, small.records, kExtentBytes);
+  RecordAllocator one(space, layout_, 1), other(space, layout_, 2);
+  std::map<uint64_t, uint64_t> records_of;  // by extent
+  std::set<uint64_t> records;
+  absl::StatusOr<uint64_t> record = one.Allocate(*batch_);
+  for (int turn = 0; record.ok(); record = (++turn % 2 == 0 ? one : other).Allocate(*batch_)) {
+    EXPECT_TRUE(records.insert(*record).second) << *record << " twice";
+    ++records_of[layout_.ExtentOf(*record)];
+    const uint64_t end = layout_.BlockPosition(*record) % kExtentBytes + layout_.block_bytes;
+    EXPECT_LE(end, space.BytesOf(layout_.ExtentOf(*record)));
+    ASSERT_TRUE(batch_->Execute().ok());
+    batch_->Reset();
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(record.status())) << record.status();
+  EXPECT_EQ(records_of[0], kChunkRecords);
+  EXPECT_EQ(records_of[1], 3 * kChunkRecords);
+  EXPECT_GT(records_of[2], layout_.records_per_extent - kChunkRecords) << "a client may have some left";
+  EXPECT_TRUE(one.GiveBackOf(*batch_, 2).ok());
 }
 
 /// The words of a large table's chunks exceed a session's scratch memory.

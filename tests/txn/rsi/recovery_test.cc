@@ -261,6 +261,58 @@ TEST_P(RecoveryTest, TheSlotDecidesForBothTables) {
   }
 }
 
+/// A client dies in the middle of each of its work requests in turn: only the later half of a WRITE is placed.
+/// After recovery every snapshot sees whole rows, or is too old.
+TEST_P(RecoveryTest, ARowThatIsHalfWrittenIsNoVersion) {
+  const auto put = [](Teller& teller, int64_t balance, char fill) {
+    Account account{1, balance};
+    std::memset(account.padding, fill, sizeof(account.padding));
+    return teller.session->Begin().ok() && teller.Read(1).ok() &&
+           teller.session->Update(teller.accounts, Bytes(account)).ok() && teller.session->Commit().ok();
+  };
+  const auto expect_whole = [](const Account& account, int64_t balance, char fill) {
+    EXPECT_EQ(account.balance, balance);
+    EXPECT_EQ(std::string(account.padding, sizeof(account.padding)),
+              std::string(sizeof(account.padding), fill));
+  };
+  int torn = 0;
+  for (uint64_t requests = 0; !finished_; ++requests) {
+    SCOPED_TRACE(requests);
+    MakeCluster();
+    Teller old(*cluster_, 3), other(*cluster_, 4);
+    ASSERT_TRUE(put(other, 100, 'a'));
+    ASSERT_TRUE(old.session->Begin().ok());
+    ASSERT_TRUE(put(other, 60, 'b'));
+    {
+      MortalFabric mortal(cluster_->client(), MortalFabric::kNever);
+      Teller victim(*cluster_, kVictim, mortal);
+      mortal.TearAfter(requests);
+      finished_ = put(victim, 50, 'c') && !mortal.dead();
+      mortal.DieAfter(0);
+    }
+    cluster_->SetDead(MemberId(kVictim));
+    RecordCluster::Member member(*cluster_, cluster_->client(), 5);
+    Auditor auditor(member, GetParam());
+    auditor.RecoverAll();
+    const TableAudit audit = auditor.Audit("accounts", {});
+    EXPECT_TRUE(audit.faults.empty()) << audit.ToString();
+    Teller reader(*cluster_, 6);
+    ASSERT_TRUE(reader.session->Begin().ok());
+    const Account newest = **reader.Read(1);
+    const bool happened = newest.balance == 50;
+    expect_whole(newest, happened ? 50 : 60, happened ? 'c' : 'b');
+    const auto older = old.Read(1);
+    if (older.ok()) {
+      expect_whole(**older, 100, 'a');
+    } else {
+      EXPECT_EQ(AbortReasonOf(older.status()), AbortReason::kSnapshotTooOld) << older.status();
+      torn += !happened;
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(torn, 1);
+}
+
 /// A client's requests to one memory server are lost when it dies, at every one in turn, while those to the
 /// other arrive. So it may have locked rows for a timestamp that its slot, which still says that its last
 /// transaction has committed, does not know. Others skip that timestamp, and see nothing of it.

@@ -32,7 +32,8 @@ class TransactionScenario {
         timestamps_(timestamps),
         cluster_(ClusterOptions(timestamps, seed, keys, fetches)) {
     const uint32_t versions[] = {1, 1, 2, 4};
-    cluster_.AddTable("rows", {.row_bytes = sizeof(NamedRow), .versions = versions[random_() % 4]});
+    cluster_.AddTable(
+        "rows", {.row_bytes = sizeof(NamedRow), .versions = versions[random_() % 4], .small = seed % 2 == 0});
     if (keys < 8) return;  // a broken rule is found soonest by updates of few rows, in long sessions
     const int deletes[] = {10, 10, 30, 50};
     // Many rows, of which many are deleted, or a few that are always contended.
