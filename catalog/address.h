@@ -30,7 +30,8 @@ std::string FabricHost(const std::string& advertised_host, const std::string& fa
                        const std::string& control_listen_address);
 
 /// True if every address of HOST:PORT, dialled by TCP, refuses the connection. A stopped process does not
-/// refuse: the kernel accepts for it. A firewall that rejects looks like a refusal.
+/// refuse: the kernel accepts for it. A firewall that rejects looks like a refusal, so it proves nothing
+/// alone.
 bool ConnectionRefused(const std::string& address, int64_t timeout_us);
 
 }  // namespace nam::catalog

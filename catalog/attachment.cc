@@ -285,6 +285,7 @@ void ClusterAttachment::LookForEnds() {
   if (self.id == MemberId()) return;
   proto::RenewRequest request;
   request.set_id(self.id.value());
+  request.set_proof(self.proof);
   for (const AllocationId allocation : grants().Allocations()) request.add_held(allocation.value());
   const absl::StatusOr<proto::RenewReply> reply = client_->Renew(request);
   if (reply.ok()) EndGrants(*reply);

@@ -33,7 +33,7 @@ class RemoteClient final : public Client {
   absl::StatusOr<std::vector<proto::Table>> ListEntries() override;
   absl::StatusOr<proto::JoinReply> Join(const proto::Member& member) override;
   absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request) override;
-  absl::Status Leave(MemberId member) override;
+  absl::Status Leave(MemberId member, const std::string& proof) override;
   absl::Status Bury(MemoryServerId server) override;
   absl::StatusOr<AllocationId> BeginLoad(MemberId member, const std::string& table, bool replace) override;
   absl::StatusOr<AllocationId> BeginToEmpty(MemberId member, const std::string& table) override;
@@ -200,8 +200,9 @@ absl::StatusOr<proto::RenewReply> RemoteClient::Renew(const proto::RenewRequest&
   return fresh == peer ? reply : Call(*fresh, kRenew, request, lease_call_us_);
 }
 
-absl::Status RemoteClient::Leave(MemberId member) {
+absl::Status RemoteClient::Leave(MemberId member, const std::string& proof) {
   proto::LeaveRequest request;
+  request.set_proof(proof);
   request.set_id(member.value());
   return Call(peer_, kLeave, request, lease_call_us_).status();
 }

@@ -45,8 +45,9 @@ class Client {
   absl::StatusOr<std::vector<proto::Table>> ListTables();
 
   virtual absl::StatusOr<proto::JoinReply> Join(const proto::Member& member) = 0;
+  /// Both with the member's proof: PERMISSION_DENIED if it is another one.
   virtual absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request) = 0;
-  virtual absl::Status Leave(MemberId member) = 0;
+  virtual absl::Status Leave(MemberId member, const std::string& proof) = 0;
   /// Buries a suspect memory server. FAILED_PRECONDITION if it renews its lease.
   virtual absl::Status Bury(MemoryServerId server) = 0;
 
@@ -117,7 +118,8 @@ class Membership {
   Membership(Client& client, fabric::Fabric& fabric, const proto::JoinReply& reply, int64_t asked_ns,
              Hooks hooks);
   void RenewLoop();
-  absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request);
+  /// Adds the id and the proof.
+  absl::StatusOr<proto::RenewReply> Renew(proto::RenewRequest request);
 
   Client& client_;
   fabric::Fabric& fabric_;

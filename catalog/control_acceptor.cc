@@ -160,6 +160,7 @@ class ControlAcceptorImpl final : public ControlAcceptor {
   const std::string& address() const override { return address_; }
   void Start(HandOver hand_over) override;
   void Called(const std::string& peer) override;
+  bool Connected(const std::string& peer) const override;
   void Stop() override;
   Counts counts() const override;
 
@@ -261,6 +262,12 @@ void ControlAcceptorImpl::Called(const std::string& peer) {
   connections_.at(found->second).stage = Stage::kMember;
   guests_.erase(found->second);
   guests_by_peer_.erase(found);
+}
+
+bool ControlAcceptorImpl::Connected(const std::string& peer) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(connections_.begin(), connections_.end(),
+                     [&](const auto& connection) { return connection.second.peer == peer; });
 }
 
 // Milliseconds for epoll_wait; -1: no timeout.

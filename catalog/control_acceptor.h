@@ -50,6 +50,8 @@ class ControlAcceptor {
   virtual void Start(HandOver hand_over) = 0;
   /// Must be called for every call; `peer` as in grpc::ServerContext::peer().
   virtual void Called(const std::string& peer) = 0;
+  /// True while a connection of this peer lasts.
+  virtual bool Connected(const std::string& peer) const = 0;
   /// Stops accepting and frees the port; connections continue.
   virtual void Stop() = 0;
 

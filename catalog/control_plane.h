@@ -35,6 +35,8 @@ class IncomingCall {
   virtual ~IncomingCall() = default;
   /// True if the caller gave up, is gone, or this server is ending.
   virtual bool Cancelled() const = 0;
+  /// Names the connection that the call has come over, for ControlServer::Connected. Never empty.
+  virtual std::string Connection() const = 0;
 };
 
 /// The methods of one service. A server requires a handler for every method of the .proto.
@@ -123,6 +125,9 @@ class ControlServer {
   virtual ~ControlServer() = default;
   /// The listen address as host:port, with the actual port.
   virtual const std::string& address() const = 0;
+  /// True while the connection lasts that a call has come over. It ends with the caller's process, even if
+  /// that is killed, but not with its host or with the network between them.
+  virtual bool Connected(const std::string& connection) const = 0;
   /// Refuses new calls, and cancels calls in progress at the deadline. No handler runs once it returns.
   virtual void Shutdown(Deadline deadline) = 0;
 };
@@ -135,8 +140,8 @@ class ControlPlane {
   virtual std::string host_name() const = 0;
   virtual absl::StatusOr<std::unique_ptr<ControlServer>> Serve(const ControlServerOptions& options) = 0;
   virtual std::unique_ptr<ControlChannel> Open(const std::string& address, const std::string& secret) = 0;
-  /// True if the address's host reports that no process listens there: the former listener has ended. False
-  /// if a process listens, or the host does not answer in time.
+  /// True if the address's host, or a firewall in its place, reports that no process listens there. False if
+  /// a process listens, or the host does not answer in time.
   virtual bool Refused(const std::string& address, int64_t timeout_us) = 0;
   /// False once a simulated world has killed this process: its threads unwind and must do nothing else.
   virtual bool Running() const { return true; }

@@ -202,6 +202,7 @@ class GrpcService final : public grpc::Service {
    public:
     explicit Call(const grpc::ServerContext& context) : context_(context) {}
     bool Cancelled() const override { return context_.IsCancelled(); }
+    std::string Connection() const override { return context_.peer(); }
 
    private:
     const grpc::ServerContext& context_;
@@ -227,6 +228,7 @@ class GrpcServer final : public ControlServer {
 
   absl::Status Start(const std::shared_ptr<grpc::ServerCredentials>& credentials, int request_bytes_max);
   const std::string& address() const override { return acceptor_->address(); }
+  bool Connected(const std::string& connection) const override { return acceptor_->Connected(connection); }
   void Shutdown(Deadline deadline) override;
 
  private:

@@ -32,10 +32,12 @@ Membership::~Membership() {
   stop_->Set();
   thread_.reset();
   // If this is lost or the membership has ended, the lease ends by itself.
-  client_.Leave(id_).IgnoreError();
+  client_.Leave(id_, proof()).IgnoreError();
 }
 
-absl::StatusOr<proto::RenewReply> Membership::Renew(const proto::RenewRequest& request) {
+absl::StatusOr<proto::RenewReply> Membership::Renew(proto::RenewRequest request) {
+  request.set_id(id_.value());
+  request.set_proof(proof());
   const int64_t asked_ns = fabric_.clock().NowNs();
   NAM_ASSIGN_OR_RETURN(proto::RenewReply reply, client_.Renew(request));
   const int64_t end_ns = asked_ns + lease_us_ * 1'000;
@@ -51,9 +53,7 @@ absl::Status Membership::Confirm() {
 }
 
 absl::Status Membership::Ask() {
-  proto::RenewRequest request;
-  request.set_id(id_.value());
-  return Renew(request).status();
+  return Renew({}).status();
 }
 
 void Membership::RenewLoop() {
@@ -61,9 +61,8 @@ void Membership::RenewLoop() {
   int64_t pause_us = lease_us_ / 3;
   while (!stop_->Wait(clock.After(pause_us))) {
     proto::RenewRequest request;
-    request.set_id(id_.value());
     if (hooks_.before_renew) hooks_.before_renew(request);
-    const absl::StatusOr<proto::RenewReply> reply = Renew(request);
+    const absl::StatusOr<proto::RenewReply> reply = Renew(std::move(request));
     if (reply.ok()) {
       pause_us = lease_us_ / 3;
       if (hooks_.after_renew) hooks_.after_renew(*reply);

@@ -113,8 +113,8 @@ Handlers CatalogHandlers(Service& service, HeldCalls& held, const uint32_t& leas
 
 Handlers LeaseHandlers(Service& service) {
   Handlers handlers("nam.proto.Leases");
-  handlers.Add(kRenew, [&](const proto::RenewRequest& request, const IncomingCall&) {
-    return service.Renew(request);
+  handlers.Add(kRenew, [&](const proto::RenewRequest& request, const IncomingCall& call) {
+    return service.Renew(request, call.Connection());
   });
   handlers.Add(kPulse, [&](const proto::PulseRequest&, const IncomingCall&) {
     service.Pulse();
@@ -169,6 +169,10 @@ class CatalogServerImpl final : public CatalogServer {
         *service_, SuspectWatchOptions{.clock = options.clock,
                                        .pause_us = int64_t{options.lease_ms} * 1'000 / kPulsesOfLease,
                                        .control_plane = options.control_plane,
+                                       .connected =
+                                           [this](const std::string& connection) {
+                                             return lease_server_->Connected(connection);
+                                           },
                                        .fabric = options.fabric_of_threads});
     return absl::OkStatus();
   }

@@ -99,6 +99,7 @@ class Service {
     uint32_t id = 0;
     std::string control_address;
     int64_t lease_end_ns = 0;
+    std::string connection;  // of its last renewal since this catalog started; empty: there was none
   };
   /// Also ends leases that are over.
   std::vector<Overdue> OverdueMemoryServers();
@@ -111,7 +112,9 @@ class Service {
   /// The information that a member needs to renew its lease.
   proto::Cluster ClusterForLeases() const;
   absl::StatusOr<proto::JoinReply> Join(const proto::JoinRequest& request);
-  absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request);
+  /// `connection`: the one that it has come over, in the transport's words; empty: none.
+  absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request,
+                                          const std::string& connection = {});
   absl::StatusOr<proto::LeaveReply> Leave(const proto::LeaveRequest& request);
   absl::StatusOr<proto::BuryReply> Bury(const proto::BuryRequest& request);
   absl::StatusOr<proto::ListTablesReply> ListTables(const proto::ListTablesRequest& request);
@@ -138,10 +141,11 @@ class Service {
   struct MemberState {
     proto::Member member;
     int64_t lease_end_ns = 0;
-    bool told_suspect = false;  // reported in the events
-    uint64_t reads_from = 0;    // of a client: from its last renewal
-    uint64_t renewals = 0;      // a memory server's, since this catalog started
-    Claim claim = {};           // the last one
+    bool told_suspect = false;    // reported in the events
+    uint64_t reads_from = 0;      // of a client: from its last renewal
+    uint64_t renewals = 0;        // a memory server's, since this catalog started
+    std::string connection = {};  // of its last renewal
+    Claim claim = {};             // the last one
   };
   struct Former {
     uint64_t until_version = 0;  // the version that replaced it
@@ -166,6 +170,8 @@ class Service {
   bool Late(const MemberState& member) const;
   const MemberState* FindLiving(uint32_t id) const;
   absl::Status CheckLiving(uint32_t id) const;
+  /// Also that the proof is the member's: for calls that only the member itself makes.
+  absl::Status CheckSelf(uint32_t id, const std::string& proof) const;
   bool Proven(const proto::MemberClaim& claim) const;
   void AddKeys(const proto::RenewRequest& request, proto::RenewReply& reply) const;
   absl::StatusOr<const TableState*> FindTable(const std::string& name) const;

@@ -60,6 +60,15 @@ absl::Status Service::CheckLiving(uint32_t id) const {
       absl::StrFormat("member %d is not known or its lease has ended; it must join again", id));
 }
 
+// A process with another proof is no member. One in a store of an older release has none: it joins again.
+absl::Status Service::CheckSelf(uint32_t id, const std::string& proof) const {
+  NAM_RETURN_IF_ERROR(CheckLiving(id));
+  const std::string& own = members_.at(id).member.proof();
+  if (!own.empty() && SameProof(own, proof)) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrFormat("this process is not member %d, whose proof is another one; it must join again", id));
+}
+
 bool Service::HoldsBlocks(uint32_t server, const Mutation& mutation) const {
   const std::vector<std::string>& deleted = mutation.delete_tables;
   const std::vector<proto::Table>& put = mutation.put_tables;
@@ -204,15 +213,10 @@ bool Service::Proven(const proto::MemberClaim& claim) const {
          (table != tables_.end() && !table->second.table->has_record());
 }
 
-// Ids are no secret, so a memory server shows its proof: other processes must not learn a member's key for
-// that server.
+// The memory server has shown its proof: other processes must not learn a member's key for that server.
 void Service::AddKeys(const proto::RenewRequest& request, proto::RenewReply& reply) const {
   const MemberState& server = members_.at(request.id());
-  if (request.connecting().empty() || server.member.role() != proto::ROLE_MEMORY) return;
-  proto::MemberClaim claim;
-  claim.set_member(request.id());
-  claim.set_proof(request.proof());
-  if (!Proven(claim)) return;
+  if (server.member.role() != proto::ROLE_MEMORY) return;
   for (const uint32_t id : request.connecting()) {
     const MemberState* const member = FindLiving(id);
     if (member == nullptr || member->member.proof().empty()) continue;
@@ -224,7 +228,8 @@ void Service::AddKeys(const proto::RenewRequest& request, proto::RenewReply& rep
   }
 }
 
-absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& request) {
+absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& request,
+                                                 const std::string& connection) {
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(EnterRenewal(request));
   const auto found = members_.find(request.id());
@@ -234,9 +239,10 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
     return absl::UnavailableError(absl::StrFormat(
         "memory server %d is to be buried, but the catalog's store cannot be written", request.id()));
   }
-  NAM_RETURN_IF_ERROR(CheckLiving(request.id()));
+  NAM_RETURN_IF_ERROR(CheckSelf(request.id(), request.proof()));
   MemberState& state = members_.at(request.id());
   state.lease_end_ns = LeaseEndNs();
+  state.connection = connection;
   if (HeaderOf(request).held_is_all()) ++state.renewals;
   if (std::exchange(state.told_suspect, false))
     events_.Add(LogLevel::kInfo, NameOf(state.member) + " is back, with its data");
@@ -274,7 +280,7 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
 absl::StatusOr<proto::LeaveReply> Service::Leave(const proto::LeaveRequest& request) {
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
-  NAM_RETURN_IF_ERROR(CheckLiving(request.id()));
+  NAM_RETURN_IF_ERROR(CheckSelf(request.id(), request.proof()));
   const MemberState& leaves = members_.at(request.id());
   std::string left = EndText(leaves, "it left");
   Mutation mutation = NewMutation();

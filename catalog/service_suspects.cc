@@ -84,7 +84,7 @@ std::vector<Service::Overdue> Service::OverdueMemoryServers() {
   Expire();
   for (const auto& [id, state] : members_) {
     if (Late(state) && Living(state) && state.member.role() == proto::ROLE_MEMORY)
-      overdue.push_back({id, state.member.control_address(), state.lease_end_ns});
+      overdue.push_back({id, state.member.control_address(), state.lease_end_ns, state.connection});
   }
   return overdue;
 }
@@ -95,7 +95,8 @@ void Service::ProcessEnded(const Overdue& server) {
   const auto found = members_.find(server.id);
   if (!CheckServing().ok() || found == members_.end() || !Living(found->second)) return;
   if (found->second.lease_end_ns != server.lease_end_ns) return;  // heard of meanwhile
-  BuryNow(found->second, "its connections are refused, so its process has ended").IgnoreError();
+  BuryNow(found->second, "its connection has ended and others are refused, so its process has ended")
+      .IgnoreError();
 }
 
 // Only one process listens at an address. A live member is spared: two members may be misconfigured.

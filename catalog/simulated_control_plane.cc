@@ -1,7 +1,9 @@
 #include "catalog/simulated_control_plane.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -69,6 +71,10 @@ class SimulatedServer final : public ControlServer {
 
   ProcessId process() const { return process_; }
   const std::string& address() const override { return address_; }
+  bool Connected(const std::string& connection) const override {
+    const auto caller = callers_.find(connection);
+    return caller != callers_.end() && network_.world_.Alive(caller->second);
+  }
 
   void Shutdown(Deadline deadline) override {
     if (closed_) return;
@@ -84,6 +90,7 @@ class SimulatedServer final : public ControlServer {
 
   /// Runs on a thread of this server's process.
   ControlChannel::Outcome Run(const CallState& state) {
+    callers_[NameOf(state.from)] = state.from;
     if (running_ >= kServerCallsMax) return Failed(absl::ResourceExhaustedError("too many calls at once"));
     const auto found = handlers_.by_path().find(state.path);
     if (found == handlers_.by_path().end()) return Failed(absl::UnimplementedError("no such method"));
@@ -105,11 +112,14 @@ class SimulatedServer final : public ControlServer {
       const fabric::sim::World& world = server_.network_.world_;
       return server_.cancelled_ || state_.over() || !world.Alive(state_.from) || !world.Alive(state_.to);
     }
+    std::string Connection() const override { return NameOf(state_.from); }
 
    private:
     const SimulatedServer& server_;
     const CallState& state_;
   };
+
+  static std::string NameOf(ProcessId caller) { return absl::StrCat("process ", caller.value()); }
 
   SimulatedControlNetwork& network_;
   fabric::Fabric& fabric_;
@@ -119,7 +129,8 @@ class SimulatedServer final : public ControlServer {
   bool closed_ = false;
   bool cancelled_ = false;
   int running_ = 0;
-  std::unique_ptr<fabric::Event> idle_;  // set when the last handler ends during Shutdown
+  std::map<std::string, ProcessId> callers_;  // all so far; a process has one connection
+  std::unique_ptr<fabric::Event> idle_;       // set when the last handler ends during Shutdown
 };
 
 class SimulatedChannel final : public ControlChannel {

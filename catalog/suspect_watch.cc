@@ -34,6 +34,7 @@ void SuspectWatch::Run() {
     if (options_.fabric != nullptr) service_.Pulse();  // a simulated catalog has no other pulse
     for (const Service::Overdue& server : service_.OverdueMemoryServers()) {
       if (stop_->IsSet()) return;
+      if (options_.connected(server.connection)) continue;
       if (options_.control_plane->Refused(server.control_address, kDialTimeoutUs))
         service_.ProcessEnded(server);
     }

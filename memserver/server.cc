@@ -407,6 +407,7 @@ absl::Status MemoryServerImpl::AdoptStorage(const proto::JoinReply& joined) {
 // Asks the catalog about the listed allocations and members.
 absl::StatusOr<proto::RenewReply> MemoryServerImpl::Ask(proto::RenewRequest about) {
   about.set_id(member_);
+  about.set_proof(proof_);
   about.set_used_bytes(pool_->used_bytes());
   return client_->Renew(about);
 }
@@ -444,7 +445,6 @@ absl::StatusOr<std::vector<std::optional<fabric::MemberKey>>> MemoryServerImpl::
   if (member_ == 0) return absl::UnavailableError("this memory server has not joined the cluster yet");
   proto::RenewRequest request;
   for (const MemberId member : members) request.add_connecting(member.value());
-  request.set_proof(proof_);
   NAM_ASSIGN_OR_RETURN(const proto::RenewReply reply, Ask(std::move(request)));
   std::map<uint32_t, fabric::MemberKey> known;
   for (const proto::MemberKey& entry : reply.keys()) {

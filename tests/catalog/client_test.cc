@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -87,7 +88,8 @@ TEST_F(ClientTest, ALoadIsBegunCommittedReadAndDropped) {
   EXPECT_EQ(cluster->name(), "test");
   EXPECT_EQ(cluster->fabric(), "tcp");
   EXPECT_EQ(cluster->lease_ms(), 1'500u);
-  const MemberId member(client->Join(SomeClient())->id());
+  const proto::JoinReply joined = *client->Join(SomeClient());
+  const MemberId member(joined.id());
   const auto allocation = client->BeginLoad(member, "date", false);
   ASSERT_TRUE(allocation.ok());
   const auto version = client->CommitLoad(TableOf(*allocation, "date", 5));
@@ -110,8 +112,9 @@ TEST_F(ClientTest, ALoadIsBegunCommittedReadAndDropped) {
   EXPECT_EQ(gone.status().code(), absl::StatusCode::kNotFound);
   EXPECT_NE(std::string(gone.status().message()).find("`date`"), std::string::npos) << gone.status();
   EXPECT_TRUE(client->AbortLoad(*allocation).ok());
-  EXPECT_TRUE(client->Leave(member).ok());
-  EXPECT_EQ(client->Leave(member).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(client->Leave(member, "another's").code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(client->Leave(member, joined.proof()).ok());
+  EXPECT_EQ(client->Leave(member, joined.proof()).code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(ClientTest, ALargeTableTravels) {
@@ -210,6 +213,7 @@ class StuckControlPlane final : public ControlPlane {
  public:
   std::string stuck_address;  // empty: all
   std::atomic<bool> stuck = false;
+  std::atomic<bool> rejected = false;  // a firewall answers in the place of every address
 
   std::string host_name() const override { return GrpcControlPlane().host_name(); }
   absl::StatusOr<std::unique_ptr<ControlServer>> Serve(const ControlServerOptions& options) override {
@@ -221,7 +225,7 @@ class StuckControlPlane final : public ControlPlane {
     return std::make_unique<Channel>(std::move(channel), stuck);
   }
   bool Refused(const std::string& address, int64_t timeout_us) override {
-    return GrpcControlPlane().Refused(address, timeout_us);
+    return rejected || GrpcControlPlane().Refused(address, timeout_us);
   }
 
  private:
@@ -286,6 +290,43 @@ TEST_F(ClientTest, LeasesGoOnWhileTheCatalogDoesNotHearItself) {
   EXPECT_EQ(client->GetCluster()->members_size(), 1) << "expelled, now that renewals would be heard";
 }
 
+/// A firewall between catalog and memory server rejects connections, and the server renews nothing. It lives
+/// as long as the connection that it has.
+TEST_F(ClientTest, AMemoryServerThatIsConnectedIsNotBuriedByARefusal) {
+  options_.lease_ms = 900;
+  StuckControlPlane control_plane;
+  control_plane.rejected = true;
+  options_.control_plane = &control_plane;
+  StartCatalog();
+  const auto watcher = Connect();
+  auto server = Connect();
+  proto::Member member = SomeClient();
+  member.set_role(proto::ROLE_MEMORY);
+  member.set_control_address("127.0.0.1:7");
+  member.set_fabric_address("127.0.0.1:8");
+  const auto joined = server->Join(member);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  proto::RenewRequest renewal;
+  renewal.set_id(joined->id());
+  renewal.set_proof(joined->proof());
+  ASSERT_TRUE(server->Renew(renewal).ok());  // and falls silent
+  const auto await = [&](const std::function<bool(const proto::Cluster&)>& what) {
+    const Deadline deadline = RealClock().After(kDefaultBuryAfterMs * 1'000 / 2);
+    proto::Cluster cluster = *watcher->GetCluster();
+    for (; !what(cluster) && !RealClock().Passed(deadline); cluster = *watcher->GetCluster()) {
+    }
+    return cluster;
+  };
+  const proto::Cluster suspected = await([](const proto::Cluster& cluster) {
+    return cluster.members_size() == 0 || cluster.members(0).suspect();
+  });
+  ASSERT_EQ(suspected.members_size(), 1) << "buried, though it is connected";
+  server.reset();
+  const proto::Cluster buried =
+      await([](const proto::Cluster& cluster) { return cluster.members_size() == 0; });
+  EXPECT_EQ(buried.members_size(), 0) << "it has ended";
+}
+
 TEST_F(ClientTest, RenewalsFindTheirNewPortThoughAnotherProcessHasTheOldOne) {
   StartCatalog();
   StuckControlPlane control_plane;
@@ -293,7 +334,9 @@ TEST_F(ClientTest, RenewalsFindTheirNewPortThoughAnotherProcessHasTheOldOne) {
   const auto client = Client::Connect({options_.listen_address, kSecret, kHangUs, &control_plane});
   ASSERT_TRUE(client.ok()) << client.status();
   proto::RenewRequest renewal;
-  renewal.set_id((*client)->Join(SomeClient())->id());
+  const proto::JoinReply joined = *(*client)->Join(SomeClient());
+  renewal.set_id(joined.id());
+  renewal.set_proof(joined.proof());
   ASSERT_TRUE((*client)->Renew(renewal).ok());
   StopCatalog();
   const UniqueFd silent = ListenSilently(SplitAddress(control_plane.stuck_address)->second);
@@ -309,7 +352,8 @@ TEST_F(ClientTest, RenewalsFindTheirNewPortThoughAnotherProcessHasTheOldOne) {
 TEST_F(ClientTest, AClientOfAnotherStoreEndsNobodysMembership) {
   StartCatalog();
   const auto stranger = Connect();
-  const MemberId id(stranger->Join(SomeClient())->id());
+  const proto::JoinReply joined = *stranger->Join(SomeClient());
+  const MemberId id(joined.id());
   StopCatalog();
   options_.store_path = folder_.File("other.db");
   StartCatalog();
@@ -317,7 +361,8 @@ TEST_F(ClientTest, AClientOfAnotherStoreEndsNobodysMembership) {
   ASSERT_EQ(client->Join(SomeClient())->id(), id.value());
   absl::Status left = absl::UnavailableError("not asked yet");
   const Deadline deadline = RealClock().After(kHangUs);
-  while (absl::IsUnavailable(left) && !RealClock().Passed(deadline)) left = stranger->Leave(id);
+  while (absl::IsUnavailable(left) && !RealClock().Passed(deadline))
+    left = stranger->Leave(id, joined.proof());
   EXPECT_EQ(left.code(), absl::StatusCode::kFailedPrecondition) << left;
   EXPECT_EQ(stranger->DropTable("date").code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(client->GetCluster()->members_size(), 1);
@@ -400,7 +445,7 @@ TEST_F(ClientTest, AMembershipIsLostWhenTheCatalogSaysSo) {
   };
   auto membership = Membership::Join(*client, fabric, SomeClient(), hooks);
   ASSERT_TRUE(membership.ok());
-  ASSERT_TRUE(client->Leave((*membership)->id()).ok());
+  ASSERT_TRUE(client->Leave((*membership)->id(), (*membership)->proof()).ok());
   ASSERT_TRUE(lost.WaitFor(1));
   membership->reset();
   EXPECT_EQ(lost.steps(), 1);

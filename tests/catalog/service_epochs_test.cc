@@ -39,7 +39,7 @@ class ServiceEpochsTest : public ServiceTest {
     *header.mutable_mark() = player.newest;
     header.set_held_is_all(all);
     SetHeader(request, header);
-    auto reply = service_->Renew(request);
+    auto reply = ProvenRenew(request);
     if (reply.ok() && MarkOf(*reply).epoch() != 0) player.newest = MarkOf(*reply);
     return reply;
   }
@@ -213,7 +213,7 @@ TEST_F(ServiceEpochsTest, UntilEveryMemoryServerHasReportedNothingIsServedOrRele
   first.held.push_back(*Begin(client.id, "date"));
   proto::LeaveRequest leave;
   leave.set_id(client.id);
-  ASSERT_TRUE(service_->Leave(leave).ok());  // so that its load's memory is to be released
+  ASSERT_TRUE(ProvenLeave(leave).ok());  // so that its load's memory is to be released
   Start();
   EXPECT_TRUE(service_->AwaitsMembers());
   auto reply = Report(first);
@@ -356,7 +356,7 @@ TEST_F(ServiceEpochsTest, AMemberOfAnotherStoreEndsNobodysMembership) {
   proto::StoreMark other = memory.newest;
   other.set_store(78);
   SetMark(leave, other);
-  EXPECT_EQ(service_->Leave(leave).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ProvenLeave(leave).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(Report(memory).ok());
 }
 

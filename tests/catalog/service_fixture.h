@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -80,12 +81,26 @@ class ServiceTest : public testing::Test {
     service_ = *std::move(service);
   }
 
+  /// Keeps the member's proof, for its later requests.
+  absl::StatusOr<proto::JoinReply> NotedJoin(const proto::JoinRequest& request) {
+    absl::StatusOr<proto::JoinReply> reply = service_->Join(request);
+    if (reply.ok()) proofs_[reply->id()] = reply->proof();
+    return reply;
+  }
+  absl::StatusOr<proto::RenewReply> ProvenRenew(proto::RenewRequest request) {
+    request.set_proof(proofs_[request.id()]);
+    return service_->Renew(request);
+  }
+  absl::StatusOr<proto::LeaveReply> ProvenLeave(proto::LeaveRequest request) {
+    request.set_proof(proofs_[request.id()]);
+    return service_->Leave(request);
+  }
   absl::StatusOr<uint32_t> TryJoin(proto::Role role) {
     proto::JoinRequest request;
     request.mutable_member()->set_role(role);
     request.mutable_member()->set_control_address("127.0.0.1:7");
     request.mutable_member()->set_fabric_address("127.0.0.1:8");
-    auto reply = service_->Join(request);
+    auto reply = NotedJoin(request);
     if (!reply.ok()) return reply.status();
     EXPECT_EQ(reply->lease_ms(), 3'000u);
     return reply->id();
@@ -101,7 +116,7 @@ class ServiceTest : public testing::Test {
     request.set_id(id);
     request.set_used_bytes(used);
     for (const uint64_t allocation : held) request.add_held(allocation);
-    auto reply = service_->Renew(request);
+    auto reply = ProvenRenew(request);
     if (!reply.ok()) return reply.status();
     return std::vector<uint64_t>(reply->release().begin(), reply->release().end());
   }
@@ -244,7 +259,8 @@ class ServiceTest : public testing::Test {
   FakeClock clock_;
   FakeDisk disk_;
   uint64_t starts_ = 0;
-  std::vector<uint32_t> memory_servers_;  // alive when the catalog was stopped
+  std::map<uint32_t, std::string> proofs_;  // by member
+  std::vector<uint32_t> memory_servers_;    // alive when the catalog was stopped
   std::unique_ptr<Service> service_;
 };
 

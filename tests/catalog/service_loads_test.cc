@@ -77,7 +77,7 @@ TEST_F(ServiceLoadsTest, LeavingAbortsLoads) {
   const uint64_t allocation = *Begin(client, "date");
   proto::LeaveRequest leave;
   leave.set_id(client);
-  ASSERT_TRUE(service_->Leave(leave).ok());
+  ASSERT_TRUE(ProvenLeave(leave).ok());
   EXPECT_EQ(*Renew(memory, {allocation}), std::vector<uint64_t>{allocation});
 }
 
@@ -320,7 +320,7 @@ TEST_F(ServiceLoadsTest, AnExtensionEndsWithItsMemberAndWithItsTable) {
   EXPECT_EQ(Commit(left, "stock").status().code(), absl::StatusCode::kInvalidArgument) << "no load";
   proto::LeaveRequest leave;
   leave.set_id(client);
-  ASSERT_TRUE(service_->Leave(leave).ok());
+  ASSERT_TRUE(ProvenLeave(leave).ok());
   EXPECT_EQ(*Renew(memory, {dropped, left}), (std::vector<uint64_t>{dropped, left}));
   EXPECT_EQ(CommitExtend(left, 1, memory).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(BeginExtend(client).status().code(), absl::StatusCode::kNotFound);

@@ -65,7 +65,7 @@ class ServiceReadersTest : public ServiceTest {
     proto::RenewRequest request;
     request.set_id(client);
     request.set_reads_from(version);
-    EXPECT_TRUE(service_->Renew(request).ok());
+    EXPECT_TRUE(ProvenRenew(request).ok());
   }
   proto::Table VersionOf(uint64_t allocation) {
     proto::GetTableRequest request;
@@ -109,7 +109,7 @@ TEST_F(ServiceReadersTest, AClientThatEndsReadsNothing) {
   EXPECT_TRUE(Renew(memory_, {base_, a, b})->empty());
   proto::LeaveRequest leave;
   leave.set_id(other);
-  ASSERT_TRUE(service_->Leave(leave).ok());
+  ASSERT_TRUE(ProvenLeave(leave).ok());
   EXPECT_EQ(*Renew(memory_, {base_, a, b}), (std::vector<uint64_t>{base_, a}));
 }
 

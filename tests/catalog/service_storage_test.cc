@@ -36,12 +36,12 @@ class ServiceStorageTest : public ServiceTest {
       lost.set_allocation(allocation);
       lost.set_why("a bit has flipped");
     }
-    return service_->Join(request);
+    return NotedJoin(request);
   }
   absl::Status Leave(uint32_t id) {
     proto::LeaveRequest request;
     request.set_id(id);
-    return service_->Leave(request).status();
+    return ProvenLeave(request).status();
   }
   /// As a memory server does three times in a lease.
   absl::Status RenewRegularly(uint32_t id) {
@@ -50,7 +50,7 @@ class ServiceStorageTest : public ServiceTest {
     proto::CatalogHeader header;
     header.set_held_is_all(true);
     SetHeader(request, header);
-    return service_->Renew(request).status();
+    return ProvenRenew(request).status();
   }
   /// Joins with the storage id as a process at that address on that directory.
   absl::Status StartAt(const std::string& address, const std::string& directory, uint32_t storage,
@@ -63,7 +63,7 @@ class ServiceStorageTest : public ServiceTest {
     member.set_fabric_address("127.0.0.1:8");
     member.set_data_directory(directory);
     member.set_storage(storage);
-    return service_->Join(request).status();
+    return NotedJoin(request).status();
   }
   /// A table on the storage id.
   uint64_t Load(const std::string& name, uint32_t storage) {
@@ -253,13 +253,13 @@ TEST_F(ServiceStorageTest, OnlyDirectoriesHaveStorageIds) {
   proto::JoinRequest request;
   request.mutable_member()->set_role(proto::ROLE_CLIENT);
   request.mutable_member()->set_storage(1);
-  EXPECT_TRUE(absl::IsInvalidArgument(service_->Join(request).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(NotedJoin(request).status()));
 }
 
 TEST_F(ServiceStorageTest, ALoadIsProvenOnlyByItsOwner) {
   proto::JoinRequest join;
   join.mutable_member()->set_role(proto::ROLE_CLIENT);
-  const proto::JoinReply owner = *service_->Join(join), other = *service_->Join(join);
+  const proto::JoinReply owner = *NotedJoin(join), other = *NotedJoin(join);
   const proto::JoinReply server = *Start();
   const uint64_t load = *Begin(owner.id(), "t");
   const auto proven = [&](const proto::JoinReply& who, uint64_t allocation) {
@@ -269,7 +269,7 @@ TEST_F(ServiceStorageTest, ALoadIsProvenOnlyByItsOwner) {
     claim.set_member(who.id());
     claim.set_proof(who.proof());
     claim.set_load(allocation);
-    return service_->Renew(request)->proven_size() == 1;
+    return ProvenRenew(request)->proven_size() == 1;
   };
   EXPECT_TRUE(proven(owner, load));
   EXPECT_TRUE(proven(owner, 0));

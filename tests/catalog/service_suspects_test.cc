@@ -26,7 +26,7 @@ class SuspectsTest : public ServiceTest {
     request.mutable_member()->set_pid(77);
     request.mutable_member()->set_control_address(address);
     request.mutable_member()->set_fabric_address("fabric");
-    const auto reply = service_->Join(request);
+    const auto reply = NotedJoin(request);
     EXPECT_TRUE(reply.ok()) << reply.status();
     return reply.ok() ? reply->id() : 0;
   }
@@ -51,7 +51,7 @@ class SuspectsTest : public ServiceTest {
     proto::RenewRequest request;
     request.set_id(asks);
     request.add_watched_members(member);
-    const auto reply = service_->Renew(request);
+    const auto reply = ProvenRenew(request);
     EXPECT_TRUE(reply.ok()) << reply.status();
     return reply.ok() && reply->over_size() == 1;
   }
@@ -179,7 +179,7 @@ TEST_F(SuspectsTest, JoinsAndLeavesAreToldOnce) {
   const uint32_t client = Join(proto::ROLE_CLIENT);
   proto::LeaveRequest leave;
   leave.set_id(client);
-  ASSERT_TRUE(service_->Leave(leave).ok());
+  ASSERT_TRUE(ProvenLeave(leave).ok());
   const std::vector<MemberEvent> events = service_->TakeEvents();
   ASSERT_EQ(events.size(), 2u);
   EXPECT_NE(events[0].text.find("joined"), std::string::npos) << events[0].text;

@@ -29,6 +29,7 @@ class HookedControlPlane final : public catalog::ControlPlane {
  public:
   std::function<void()> between = [] {};
   std::string served;  // the address served last
+  std::string proof;   // of the member that joined last
   /// Requests with this path stay here, and their callers give up.
   std::string late_path;
   std::vector<std::string> late;
@@ -61,6 +62,8 @@ class HookedControlPlane final : public catalog::ControlPlane {
       }
       Outcome outcome = channel_->Call(path, request, timeout_us, cancellation);
       if (path == catalog::kListRegions.path) plane_.between();
+      proto::JoinReply joined;
+      if (path == catalog::kJoin.path && joined.ParseFromString(outcome.reply)) plane_.proof = joined.proof();
       return outcome;
     }
 

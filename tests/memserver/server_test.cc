@@ -38,13 +38,16 @@ TEST_F(MemoryServerTest, JoinsAndLeaves) {
 }
 
 TEST_F(MemoryServerTest, OneThatIsBuriedWhileItIsAskedIsNotRemembered) {
-  const auto memory = StartMemory();
-  HookedControlPlane control_plane;
+  HookedControlPlane control_plane, memory_control_plane;
+  MemoryServerOptions memory_options;
+  memory_options.catalog.control_plane = &memory_control_plane;
+  const auto memory = StartMemory(memory_options);
   catalog::AttachOptions options;
   options.catalog.control_plane = &control_plane;
   const auto attachment = Attach(options);
   control_plane.between = [&] {
-    EXPECT_TRUE(attachment->catalog().Leave(MemberId(memory->id().value())).ok());
+    const MemberId member(memory->id().value());
+    EXPECT_TRUE(attachment->catalog().Leave(member, memory_control_plane.proof).ok());
     EXPECT_TRUE(attachment->Buried(memory->id(), /*ask=*/true));
   };
   for (int i = 0; i < 2; ++i) {
@@ -202,7 +205,7 @@ TEST_F(MemoryServerTest, MemoryGoesToLivingMembersThatProveWhoTheyAre) {
     return Claim{joined->id(), joined->proof()};
   };
   const Claim one = join(), other = join(), left = join();
-  ASSERT_TRUE(catalog.Leave(MemberId(left.member)).ok());
+  ASSERT_TRUE(catalog.Leave(MemberId(left.member), left.proof).ok());
   EXPECT_EQ(one.proof.size(), 16u);
   EXPECT_NE(one.proof, other.proof);
 
@@ -242,7 +245,7 @@ TEST_F(MemoryServerTest, AFenceIsDoneWhenAllServersSaySo) {
   const MemberId member(joined->id());
   EXPECT_EQ(attachment->Fence(member).code(), absl::StatusCode::kFailedPrecondition) << "it lives";
   first_fabric->peers_stand_still = second_fabric->peers_stand_still = true;
-  ASSERT_TRUE(catalog.Leave(member).ok());
+  ASSERT_TRUE(catalog.Leave(member, joined->proof()).ok());
   for (fabric::FakeFabric* goes_on : {first_fabric, second_fabric}) {
     const absl::Status fenced = attachment->Fence(member);
     EXPECT_EQ(fenced.code(), absl::StatusCode::kUnavailable) << fenced;
@@ -253,14 +256,17 @@ TEST_F(MemoryServerTest, AFenceIsDoneWhenAllServersSaySo) {
 
 TEST_F(MemoryServerTest, TheEndOfTheMembershipIsReported) {
   fabric::Progress lost;
+  HookedControlPlane control_plane;
   MemoryServerOptions options;
+  options.catalog.control_plane = &control_plane;
   options.on_lost = [&](absl::Status status) {
     EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
     lost.Advance();
   };
   const auto memory = StartMemory(options);
   const auto attachment = Attach();
-  ASSERT_TRUE(attachment->catalog().Leave(MemberId(memory->id().value())).ok());
+  const MemberId member(memory->id().value());
+  ASSERT_TRUE(attachment->catalog().Leave(member, control_plane.proof).ok());
   EXPECT_TRUE(lost.WaitFor(1));
 }
 
