@@ -133,7 +133,7 @@ class LogicalSelect : public QueryScope {
   plan::logical::NodePtr LeaveOutRepeats(plan::logical::AggregateCall& call,
                                          std::vector<plan::OrderKey> order, plan::logical::NodePtr root);
   plan::logical::NodePtr BuildPackedAggregate(plan::logical::AggregateCall& call,
-                                                plan::logical::NodePtr root);
+                                              plan::logical::NodePtr root);
   absl::StatusOr<plan::logical::NodePtr> BuildStringAggregate(plan::logical::AggregateCall& call,
                                                               std::vector<plan::OrderKey> order,
                                                               plan::logical::NodePtr root);

@@ -31,8 +31,8 @@ inline constexpr int kMaxDecimalDigits = 38;
 /// counts days since 1970-01-01, a timestamp microseconds since then, without a time zone or, with one, since
 /// that moment in UTC. A time counts microseconds of a day. An interval is months, days and microseconds
 /// (types/interval.h). double precision and real are as in types/real.h. A uuid is a 128-bit number with its
-/// highest bit flipped, so that signed numbers are ordered like its bytes. bytea is bytes. A numeric is a number
-/// whose scale is its own, not the type's (types/numeric.h).
+/// highest bit flipped, so that signed numbers are ordered like its bytes. bytea is bytes. A numeric is a
+/// number whose scale is its own, not the type's (types/numeric.h).
 struct Type {
   TypeKind kind = TypeKind::kNull;
   uint8_t scale = 0;      // decimals
@@ -64,8 +64,8 @@ struct Type {
   bool exact() const { return numeric() || kind == TypeKind::kNumeric; }
   /// True for double precision and real.
   bool real() const { return kind == TypeKind::kDouble || kind == TypeKind::kReal; }
-  /// True if a value's 128 bits are several numbers: equal values may have different bits (1 month and 30 days,
-  /// 1.0 and 1.00), and the bits are in no order.
+  /// True if a value's 128 bits are several numbers: equal values may have different bits (1 month and 30
+  /// days, 1.0 and 1.00), and the bits are in no order.
   bool packed() const { return kind == TypeKind::kInterval || kind == TypeKind::kNumeric; }
   bool HasValues() const { return kind != TypeKind::kNull; }
 };
