@@ -5,6 +5,7 @@
 #include <atomic>
 #include <optional>
 #include <thread>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace {
 
 class CountedCall final : public catalog::IncomingCall {
  public:
+  std::string Connection() const override { return "a test"; }
   bool Cancelled() const override {
     ++asked;
     return cancelled;

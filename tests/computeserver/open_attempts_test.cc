@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <string>
 #include <utility>
 
 #include "tests/catalog/fake_fabric.h"
@@ -17,6 +18,7 @@ namespace {
 
 class CancellableCall final : public catalog::IncomingCall {
  public:
+  std::string Connection() const override { return "a test"; }
   bool Cancelled() const override { return cancelled; }
   std::atomic<bool> cancelled = false;
 };

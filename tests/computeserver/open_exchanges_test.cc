@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "fabric/sim/world.h"
@@ -13,6 +14,7 @@ namespace {
 
 class NoCall final : public catalog::IncomingCall {
  public:
+  std::string Connection() const override { return "a test"; }
   bool Cancelled() const override { return false; }
 };
 
