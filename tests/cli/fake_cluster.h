@@ -121,7 +121,7 @@ class FakeCatalog final : public catalog::Client {
   }
   absl::StatusOr<proto::JoinReply> Join(const proto::Member&) override { return Refuse(); }
   absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest&) override { return Refuse(); }
-  absl::Status Leave(MemberId) override { return Refuse(); }
+  absl::Status Leave(MemberId, const std::string&) override { return Refuse(); }
   absl::Status Bury(MemoryServerId) override { return Refuse(); }
   absl::StatusOr<AllocationId> BeginLoad(MemberId, const std::string&, bool) override { return Refuse(); }
   absl::StatusOr<AllocationId> BeginToEmpty(MemberId, const std::string&) override { return Refuse(); }
