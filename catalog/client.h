@@ -45,7 +45,7 @@ class Client {
   absl::StatusOr<std::vector<proto::Table>> ListTables();
 
   virtual absl::StatusOr<proto::JoinReply> Join(const proto::Member& member) = 0;
-  /// Both with the member's proof: PERMISSION_DENIED if it is another one.
+  /// Both with the member's proof: NOT_FOUND if it is another one, as if there were no such member.
   virtual absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request) = 0;
   virtual absl::Status Leave(MemberId member, const std::string& proof) = 0;
   /// Buries a suspect memory server. FAILED_PRECONDITION if it renews its lease.

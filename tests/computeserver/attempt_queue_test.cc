@@ -4,8 +4,8 @@
 
 #include <atomic>
 #include <optional>
-#include <thread>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "tests/catalog/fake_fabric.h"
