@@ -175,7 +175,7 @@ TEST(History, FilesThatAreDamagedSaySo) {
   EXPECT_EQ(code_of(whole.substr(0, whole.size() / 2)), absl::StatusCode::kDataLoss);
   EXPECT_EQ(code_of(whole.substr(0, 20)), absl::StatusCode::kDataLoss);
   std::string changed = whole;
-  changed[8] = 3;
+  changed[8] = 2;
   EXPECT_EQ(code_of(changed), absl::StatusCode::kInvalidArgument) << "of another format";
   constexpr size_t kTransaction = 32;  // the first, behind the chunk's header
   for (size_t at = kTransaction; at < kTransaction + 21; ++at) {
