@@ -300,14 +300,16 @@ int RunSupervise(const UpOptions& options) {
 
 namespace {
 
-/// A cluster that does not answer has nothing to save.
+/// A cluster whose supervisor has ended has nothing to save. Any other may answer again, and has its rows
+/// still.
 absl::Status KeepBeforeTheEnd(const StateDirectory& directory, const ClusterState& state) {
   const absl::StatusOr<std::string> secret = directory.ReadSecret();
   if (!secret.ok()) return absl::OkStatus();
   const auto said =
       KeepRecords({.address = state.catalog_address, .secret = *secret, .timeout_us = kKeepTimeoutUs},
                   state.data_directory);
-  if (absl::IsUnavailable(said.status())) return absl::OkStatus();
+  const bool ended = IdentityOf(state.supervisor.process.pid) != state.supervisor.process;
+  if (absl::IsUnavailable(said.status()) && ended) return absl::OkStatus();
   if (!said.ok()) {
     return absl::Status(said.status().code(),
                         absl::StrCat("record tables cannot be saved, so the cluster still runs: ",

@@ -154,6 +154,22 @@ class Restart(Local):
         self.assertRegex(self.up(), r"record tables.*lost.*: accounts\.")
         self.nam("down")
 
+    def test_record_tables_of_a_cluster_that_does_not_answer(self):
+        """They are not given up: the catalog may answer again."""
+        self.up()
+        self.sql("CREATE TABLE accounts (a int PRIMARY KEY) WITH (storage = record); INSERT INTO accounts VALUES (1)")
+        catalog = [pid for pid, line in self.scratch.processes().items() if line.startswith("nam catalog ")][0]
+        os.kill(catalog, signal.SIGSTOP)
+        try:
+            refused = self.nam("down", code=1, timeout=120)
+        finally:
+            os.kill(catalog, signal.SIGCONT)
+        self.say(refused.err.strip())
+        self.assertIn("--discard-records", refused.err)
+        wait_until(lambda: self.scratch.nam("down", "--state-dir=" + self.state).code == 0, 120, "it answers again")
+        self.assertIn("there again, with 1 rows: accounts.", self.up())
+        self.nam("down")
+
     def test_record_tables_are_lost_by_name(self):
         """Also those that no transaction has written to."""
         self.up()
