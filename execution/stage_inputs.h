@@ -14,6 +14,7 @@
 #include "plan/table_schema.h"
 #include "proto/compute.pb.h"
 #include "storage/known_blocks.h"
+#include "storage/work_claims.h"
 #include "txn/tables.h"
 
 namespace nam::execution {
