@@ -89,8 +89,10 @@ Expr CallOf(const Signature& signature) {
     for (size_t i = function == Function::kReplaceMatches ? 3 : 2; i < operands.size(); ++i)
       operands[i] = operands[i].type.kind == TypeKind::kString ? Value::String("i") : Value::Integer(1);
   }
-  if (function == Function::kToDate || function == Function::kTimestampByPattern)
-    operands = {Value::String("2001-02-03"), Value::String("YYYY-MM-DD")};
+  if (function == Function::kToDate || function == Function::kTimestampByPattern) {
+    operands[0] = Value::String("2001-02-03");
+    operands[1] = Value::String("YYYY-MM-DD");
+  }
   switch (function) {
     case Function::kEncode:
       operands[1].text = "hex";
@@ -282,10 +284,13 @@ TEST(Function, TimesAreReadByPatterns) {
   EXPECT_EQ(day("20240229", "YYYYMMDD"), "2024-02-29");
   EXPECT_EQ(day("  2024-7-1", "YYYY-MM-DD"), "2024-07-01");
   EXPECT_EQ(day("99 365", "YY DDD"), "1999-12-31");
-  EXPECT_EQ(Called(Function::kTimestampByPattern,
-                   {TextValue("2024-01-02 12:05:06.25 AM"), TextValue("YYYY-MM-DD HH12:MI:SS.MS PM")})
-                .ToString(),
-            "2024-01-02 00:05:06.25");
+  const auto moment = [](const char* zone) {
+    return Called(Function::kTimestampByPattern, {TextValue("2024-01-02 12:05:06.25 AM"),
+                                                  TextValue("YYYY-MM-DD HH12:MI:SS.MS PM"), TextValue(zone)})
+        .ToString();
+  };
+  EXPECT_EQ(moment("UTC"), "2024-01-02 00:05:06.25+00");
+  EXPECT_EQ(moment("Asia/Kolkata"), "2024-01-01 18:35:06.25+00");
   const auto state = [](const char* text, const char* pattern) {
     return StateOf(Result(CallOf(Function::kToDate, {TextValue(text), TextValue(pattern)})).status());
   };
