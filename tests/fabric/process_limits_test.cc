@@ -53,7 +53,7 @@ void ExpectNamesLimit(const absl::Status& status) {
 }
 
 TEST(ProcessLimits, AThreadThatIsRefusedIsAnError) {
-  if (Sanitized()) GTEST_SKIP();
+  if (Sanitized()) GTEST_SKIP() << "the sanitizer maps more addresses than the limit leaves";
   constexpr int kThreadsMost = 200;  // parked ones, and those whose stacks are kept, need no addresses
   const std::unique_ptr<Event> may_end = MakeRealEvent();
   std::vector<std::unique_ptr<Thread>> threads;
@@ -76,7 +76,7 @@ TEST(ProcessLimits, AThreadThatIsRefusedIsAnError) {
 }
 
 TEST(ProcessLimits, MemoryOfAPeerThatCannotBeMappedIsAnError) {
-  if (Sanitized()) GTEST_SKIP();
+  if (Sanitized()) GTEST_SKIP() << "the sanitizer maps more addresses than the limit leaves";
   const std::unique_ptr<Fabric> server = Take(OpenShm({.secret = "secret"}));
   const std::unique_ptr<Listener> listener = Take(server->Listen({.address = "@"}));
   const std::unique_ptr<MemoryRegion> large = Take(server->Allocate(64 * kMiB, {.huge_pages = false}));
