@@ -171,20 +171,23 @@ uint64_t Assignment::LargestBytes() const {
 }
 
 std::optional<int> MatchingKey(const Plan& plan, const Plan::Join& join, const TableRefs& tables) {
-  if (join.probe_key.op != plan::Op::kColumn || join.probe_key.column.table != plan.driving)
-    return std::nullopt;
   const proto::Table& build = *tables[static_cast<size_t>(join.table)];
   const proto::Table& driving = *tables[static_cast<size_t>(plan.driving)];
-  const std::optional<int> build_key = PartitionKeyOf(join.build_key, build),
-                           probe_key = PartitionKeyOf(join.probe_key, driving);
-  if (!build_key || !probe_key || build.partitioning_size() != 1) return std::nullopt;
-  const proto::PartitionKey& b = build.partitioning(*build_key);
-  const proto::PartitionKey& d = driving.partitioning(*probe_key);
-  const bool same = b.parts() == d.parts() && b.function() == d.function() &&
-                    join.build_key.type.kind == join.probe_key.type.kind &&
-                    join.build_key.type.scale == join.probe_key.type.scale &&
-                    join.build_key.type.blank_padded == join.probe_key.type.blank_padded;
-  return same ? probe_key : std::nullopt;
+  if (build.partitioning_size() != 1) return std::nullopt;
+  for (size_t k = 0; k < join.probe_keys.size(); ++k) {
+    const plan::Expr &of_probe = join.probe_keys[k], &of_build = join.build_keys[k];
+    if (of_probe.op != plan::Op::kColumn || of_probe.column.table != plan.driving) continue;
+    const std::optional<int> build_key = PartitionKeyOf(of_build, build),
+                             probe_key = PartitionKeyOf(of_probe, driving);
+    if (!build_key || !probe_key) continue;
+    const proto::PartitionKey& b = build.partitioning(*build_key);
+    const proto::PartitionKey& d = driving.partitioning(*probe_key);
+    if (b.parts() == d.parts() && b.function() == d.function() && of_build.type.kind == of_probe.type.kind &&
+        of_build.type.scale == of_probe.type.scale &&
+        of_build.type.blank_padded == of_probe.type.blank_padded)
+      return probe_key;
+  }
+  return std::nullopt;
 }
 
 std::vector<int> LargestDifferencing(const std::vector<uint64_t>& costs, int parts) {

@@ -14,7 +14,7 @@ namespace nam::optimizer {
 /// Reads all columns of the driving table, like rows that are stored one after the other.
 void ReadWholeTuples(const TableRefs& tables, Plan& plan);
 
-/// Returns the partition key of the driving table that is the probe key of `join`, if the build side is
+/// Returns the partition key of the driving table that is a probe key of `join`, if the build side is
 /// partitioned by its join key in the same way. Then a partition of the driving table needs only one
 /// partition of the build side. nullopt: it needs all of them.
 std::optional<int> MatchingKey(const Plan& plan, const Plan::Join& join, const TableRefs& tables);

@@ -60,9 +60,9 @@ double SourcePs(const Flow& flow, const TableRefs& tables, const ClusterShape& c
 
 /// Whether the build side of a star's join is an array by key.
 bool IsDirect(const Plan::Join& join, const TableRefs& tables) {
-  if (join.build_key.op != Op::kColumn) return false;
+  if (join.build_keys.size() != 1 || join.build_keys[0].op != Op::kColumn) return false;
   const proto::Table& table = *tables[static_cast<size_t>(join.table)];
-  const proto::Column& column = table.columns(join.build_key.column.column);
+  const proto::Column& column = table.columns(join.build_keys[0].column.column);
   const double range = static_cast<double>(column.max()) - static_cast<double>(column.min());
   return column.unique() && range < kSparsest * static_cast<double>(table.rows());
 }
@@ -107,9 +107,14 @@ double ShareOfMostCommon(const proto::Table& table, int column) {
   return std::min(1.0, static_cast<double>(of.common(0).rows()) / static_cast<double>(table.rows()));
 }
 
-double HeaviestOf(const Expr& key, const TableRefs& tables) {
-  if (key.op != Op::kColumn) return 0;
-  return ShareOfMostCommon(*tables[static_cast<size_t>(key.column.table)], key.column.column);
+double HeaviestOf(const std::vector<Expr>& keys, const TableRefs& tables) {
+  double heaviest = 1;
+  for (const Expr& key : keys) {
+    if (key.op != Op::kColumn) return 0;
+    const proto::Table& table = *tables[static_cast<size_t>(key.column.table)];
+    heaviest = std::min(heaviest, ShareOfMostCommon(table, key.column.column));
+  }
+  return heaviest;
 }
 
 double BytesOfRow(const plan::Schema& schema) {
@@ -179,9 +184,9 @@ absl::StatusOr<JoinChoice> TreeLowering::Choose(const Plan& star, const TableRef
                 .source_ps = ScanPs(driving.rows, BytesOfRow(read), options_.cluster.constants),
                 .matching = probes > 0 ? std::min(1.0, join.rows_after / probes) : 1},
       .direct = IsDirect(join, tables),
-      .heaviest = HeaviestOf(join.probe_key, tables)};
+      .heaviest = HeaviestOf(join.probe_keys, tables)};
   const bool too_large = IsTooLarge(rows, built);
-  return Choose(work, {.by_parts = HasHash(join.build_key),
+  return Choose(work, {.by_parts = MayGoByParts(join.build_keys),
                        .no_exchange = too_large ? NoExchange::kTooLarge : NoExchange::kPossible,
                        .build_too_large = too_large});
 }

@@ -43,7 +43,7 @@ struct Leg {
 std::set<plan::ColumnRef> WantedFrom(const Plan& plan, size_t join) {
   std::set<plan::ColumnRef> wanted;
   for (size_t j = join; j < plan.joins.size(); ++j) {
-    AddColumns(plan.joins[j].probe_key, wanted);
+    AddColumns(plan.joins[j].probe_keys, wanted);
     for (const plan::Expr& residual : plan.joins[j].residuals) AddColumns(residual, wanted);
   }
   wanted.insert(plan.output.begin(), plan.output.end());
@@ -64,7 +64,7 @@ Leg ProbeLeg(const Plan& plan, const TableRefs& tables, size_t join) {
 
 Leg BuildLeg(const Plan& plan, const TableRefs& tables, size_t join) {
   std::set<plan::ColumnRef> columns = WantedFrom(plan, join + 1);
-  AddColumns(plan.joins[join].build_key, columns);
+  AddColumns(plan.joins[join].build_keys, columns);
   for (const plan::Expr& residual : plan.joins[join].residuals) AddColumns(residual, columns);
   Leg leg;
   for (const plan::ColumnRef ref : columns) {

@@ -49,14 +49,15 @@ bool AsksForPartners(const plan::ProbeStep& probe) {
          probe.kind == JoinKind::kAnti || probe.kind == JoinKind::kSingle;
 }
 
-/// The claimed table's key by which all probes of build side `number` match it.
-std::optional<int32_t> MatchOf(const TableRefs& tables, const plan::PhysicalPlan& plan, uint32_t number) {
+/// The claimed table's key by which all probes of build side `number` match it with their key `place`.
+std::optional<int32_t> MatchOf(const TableRefs& tables, const plan::PhysicalPlan& plan, uint32_t number,
+                               size_t place) {
   const plan::Pipeline& build = plan.pipelines[number];
   const auto& sink = std::get<plan::BuildSink>(build.sink);
   const uint32_t claimed = plan.stages[build.stage].claimed;
   const auto* scan = std::get_if<plan::BlockScan>(&plan.pipelines[claimed].source);
-  if (sink.keys.size() != 1 || scan == nullptr || claimed == number) return std::nullopt;
-  const std::optional<uint32_t> built = ColumnOfKey(build, build.steps.size(), sink.keys[0]);
+  if (scan == nullptr || claimed == number) return std::nullopt;
+  const std::optional<uint32_t> built = ColumnOfKey(build, build.steps.size(), sink.keys[place]);
   if (!built) return std::nullopt;
   std::optional<int32_t> match;
   for (uint32_t p = 0; p < plan.pipelines.size(); ++p) {
@@ -64,7 +65,7 @@ std::optional<int32_t> MatchOf(const TableRefs& tables, const plan::PhysicalPlan
     for (size_t s = 0; s < pipeline.steps.size(); ++s) {
       const auto* probe = std::get_if<plan::ProbeStep>(&pipeline.steps[s]);
       if (probe == nullptr || probe->build != number) continue;
-      const std::optional<uint32_t> probed = ColumnOfKey(pipeline, s, probe->keys[0]);
+      const std::optional<uint32_t> probed = ColumnOfKey(pipeline, s, probe->keys[place]);
       if (p != claimed || !AsksForPartners(*probe) || !probed) return std::nullopt;
       const std::optional<int32_t> key = plan::MatchingKey(
           *tables[std::get<plan::BlockScan>(build.source).table], *built, *tables[scan->table], *probed);
@@ -118,7 +119,10 @@ void StatePartitionMatches(const TableRefs& tables, plan::PhysicalPlan& plan) {
   for (uint32_t p = 0; p < plan.pipelines.size(); ++p) {
     auto* scan = std::get_if<plan::BlockScan>(&plan.pipelines[p].source);
     if (scan == nullptr || !std::holds_alternative<plan::BuildSink>(plan.pipelines[p].sink)) continue;
-    scan->co_partitioned_key = MatchOf(tables, plan, p).value_or(-1);
+    scan->co_partitioned_key = -1;
+    const size_t keys = std::get<plan::BuildSink>(plan.pipelines[p].sink).keys.size();
+    for (size_t place = 0; place < keys && scan->co_partitioned_key < 0; ++place)
+      scan->co_partitioned_key = MatchOf(tables, plan, p, place).value_or(-1);
   }
 }
 

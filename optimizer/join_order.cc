@@ -51,23 +51,34 @@ class Orders {
     return largest;
   }
 
-  /// The output rows of a probe into the table for each input row.
-  double Fanout(int t, ColumnRef key) const {
-    const auto distinct = static_cast<double>(std::max<uint64_t>(ColumnOf(query_, key).distinct(), 1));
-    return RowsLeft(t) / distinct;
+  double Distinct(ColumnRef key) const {
+    return static_cast<double>(std::max<uint64_t>(ColumnOf(query_, key).distinct(), 1));
   }
 
-  /// The edge to table `t` from those in `joined` that leaves fewest rows.
+  /// The output rows of the step's probe for each input row. Several keys have as many values as their
+  /// columns have together, but no more than there are rows.
+  double Fanout(const JoinStep& step) const {
+    double values = 1;
+    for (const JoinKey& key : step.keys) values *= Distinct(key.build);
+    if (step.keys.size() > 1) values = std::min(values, std::max(Rows(step.table), 1.0));
+    return RowsLeft(step.table) / values;
+  }
+
+  /// The step to table `t` from those in `joined`, if an edge leads there.
   std::optional<JoinStep> StepTo(int t, const std::vector<bool>& joined) const {
-    std::optional<JoinStep> best;
+    JoinStep step{.table = t};
     for (size_t e = 0; e < query_.joins.size(); ++e) {
       ColumnRef build = query_.joins[e].left, probe = query_.joins[e].right;
       if (build.table != t) std::swap(build, probe);
       if (build.table != t || !joined[static_cast<size_t>(probe.table)]) continue;
-      if (best && Fanout(t, build) >= Fanout(t, best->build)) continue;
-      best = JoinStep{.table = t, .build = build, .probe = probe, .edge = e};
+      step.keys.push_back({.build = build, .probe = probe, .edge = e});
     }
-    return best;
+    if (step.keys.empty()) return std::nullopt;
+    const auto unique = std::find_if(step.keys.begin(), step.keys.end(), [&](const JoinKey& key) {
+      return ColumnOf(query_, key.build).unique();
+    });
+    if (unique != step.keys.end()) step.keys = {*unique};
+    return step;
   }
 
   absl::StatusOr<JoinOrder> Streaming(int driving) const {
@@ -88,11 +99,11 @@ class Orders {
       for (int t = 0; t < static_cast<int>(tables_.size()); ++t) {
         if (joined[static_cast<size_t>(t)]) continue;
         const std::optional<JoinStep> step = StepTo(t, joined);
-        if (step && (!best || Fanout(t, step->build) < Fanout(best->table, best->build))) best = step;
+        if (step && (!best || Fanout(*step) < Fanout(*best))) best = step;
       }
       if (!best) return order;
       joined[static_cast<size_t>(best->table)] = true;
-      rows *= Fanout(best->table, best->build);
+      rows *= Fanout(*best);
       best->rows_after = rows;
       order.steps.push_back(*best);
     }
@@ -125,7 +136,7 @@ class Orders {
           if (other != b && (set >> other & 1) != 0) joined[static_cast<size_t>(builds[other])] = true;
         std::optional<JoinStep> step = StepTo(builds[b], joined);
         if (!step) continue;
-        step->rows_after = before.rows * Fanout(step->table, step->build);
+        step->rows_after = before.rows * Fanout(*step);
         if (before.sum + step->rows_after < best[set].sum * kSame)
           best[set] = {before.sum + step->rows_after, step->rows_after, *step};
       }

@@ -6,12 +6,18 @@
 
 namespace nam::optimizer {
 
-/// Joins the table to those before it, by one of the query's edges.
-struct JoinStep {
-  int table = -1;
+/// One of the query's edges, as a key of a join.
+struct JoinKey {
   plan::ColumnRef build;  // column of the table
   plan::ColumnRef probe;  // column of an earlier one
   size_t edge = 0;        // in the query's joins
+};
+
+/// Joins the table to those before it: by all edges to them, or by one whose column is unique in the table.
+/// An array by a unique key costs less than a hash table by several, and leaves one candidate at most.
+struct JoinStep {
+  int table = -1;
+  std::vector<JoinKey> keys;
   double rows_after = 0;
 };
 

@@ -74,7 +74,7 @@ class StarLowering {
     needed_[joins].insert(star_.output.begin(), star_.output.end());
     for (size_t j = joins; j-- > 0;) {
       needed_[j] = behind_probe(j);
-      AddColumns(star_.joins[j].probe_key, needed_[j]);
+      AddColumns(star_.joins[j].probe_keys, needed_[j]);
     }
   }
 
@@ -120,11 +120,10 @@ class StarLowering {
     const Plan::Join& join = star_.joins[j];
     const ColumnSet fetched = behind_probe(j);
     ColumnSet wanted = fetched;
-    AddColumns(join.build_key, wanted);
+    AddColumns(join.build_keys, wanted);
     NAM_ASSIGN_OR_RETURN(Flow flow, Scan(join.table, wanted));
     plan::BuildSink build;
-    NAM_ASSIGN_OR_RETURN(Expr key, OverSlots(join.build_key, flow.layout));
-    build.keys.push_back(std::move(key));
+    NAM_ASSIGN_OR_RETURN(build.keys, OverSlots(join.build_keys, flow.layout));
     build.payload = SlotsWhere(flow.layout, fetched);
     build.unique = IsUnique(join);
     Built built;
@@ -134,20 +133,21 @@ class StarLowering {
   }
 
   bool IsUnique(const Plan::Join& join) const {
-    const Type &probe = join.probe_key.type, &build = join.build_key.type;
+    if (join.build_keys.size() != 1) return false;
+    const Expr& key = join.build_keys[0];
+    const Type &probe = join.probe_keys[0].type, &build = key.type;
     // Texts of one type that differ in their blanks alone are one key beside texts of the other.
     const bool blanks_do_not_count =
         plan::IsChar(probe) != plan::IsChar(build) && plan::IgnoresBlanks(probe, build);
-    if (join.build_key.op != plan::Op::kColumn || blanks_do_not_count) return false;
-    return tables_[static_cast<size_t>(join.table)]->columns(join.build_key.column.column).unique();
+    if (key.op != plan::Op::kColumn || blanks_do_not_count) return false;
+    return tables_[static_cast<size_t>(join.table)]->columns(key.column.column).unique();
   }
 
   absl::Status Probe(size_t j, const Built& built, Flow& flow) const {
     const Plan::Join& join = star_.joins[j];
     plan::ProbeStep probe;
     probe.build = built.pipeline;
-    NAM_ASSIGN_OR_RETURN(Expr key, OverSlots(join.probe_key, flow.layout));
-    probe.keys.push_back(std::move(key));
+    NAM_ASSIGN_OR_RETURN(probe.keys, OverSlots(join.probe_keys, flow.layout));
     probe.keep = SlotsWhere(flow.layout, behind_probe(j));
     probe.fetch = FirstNumbers(built.payload.size());
     Layout after;

@@ -16,8 +16,8 @@ using plan::Op;
 namespace {
 
 void AddColumnsOf(const Plan::Join& join, ColumnSet& columns) {
-  AddColumns(join.probe_key, columns);
-  AddColumns(join.build_key, columns);
+  AddColumns(join.probe_keys, columns);
+  AddColumns(join.build_keys, columns);
   AddColumns(join.residuals, columns);
 }
 
@@ -57,12 +57,9 @@ absl::StatusOr<Flow> TreeLowering::LowerSubStar(const Plan& star, const TableRef
   for (Plan::Table& table : sub.tables) Rename(number, table.filters);
   for (size_t j = 0; j < joins; ++j) {
     Plan::Join& join = sub.joins.emplace_back(star.joins[j]);
-    std::vector<Expr> keys{std::move(join.probe_key), std::move(join.build_key)};
-    Rename(number, keys);
-    Rename(number, join.residuals);
+    for (std::vector<Expr>* exprs : {&join.probe_keys, &join.build_keys, &join.residuals})
+      Rename(number, *exprs);
     join.table = number[static_cast<size_t>(join.table)];
-    join.probe_key = std::move(keys[0]);
-    join.build_key = std::move(keys[1]);
   }
   for (const ColumnRef column : wanted) {
     const int table = number[static_cast<size_t>(column.table)];
@@ -117,12 +114,12 @@ absl::StatusOr<Flow> TreeLowering::LowerStarFrom(Plan star, const TableRefs& tab
     const Plan::Join& join = star.joins[j];
     NAM_ASSIGN_OR_RETURN(Flow built,
                          LowerSubStar(star, tables, {join.table}, 0, NeededFrom(star, j), number_of));
-    JoinOf of{.left = {join.probe_key},
-              .right = {join.build_key},
+    JoinOf of{.left = join.probe_keys,
+              .right = join.build_keys,
               .residuals = join.residuals,
               .behind = NeededFrom(star, j + 1),
               .rows = join.rows_after,
-              .heaviest = HeaviestOf(join.probe_key, tables)};
+              .heaviest = HeaviestOf(join.probe_keys, tables)};
     if (j == whole) of.choice = choices.first_by_parts;
     AddColumns(join.residuals, of.behind);
     NAM_ASSIGN_OR_RETURN(flow, Join(std::move(of), std::move(flow), std::move(built)));

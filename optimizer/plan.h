@@ -41,9 +41,10 @@ struct Plan {
     double selectivity = 1;
   };
   struct Join {
-    int table = -1;        // build side
-    plan::Expr probe_key;  // over tables joined before; of build_key's type kind and scale
-    plan::Expr build_key;
+    int table = -1;  // build side
+    // A key of each side for each equality; pairs have one type kind and scale. At least one.
+    std::vector<plan::Expr> probe_keys;  // over tables joined before
+    std::vector<plan::Expr> build_keys;
     std::vector<plan::Expr> residuals;
     double rows_after = 0;  // estimate
   };

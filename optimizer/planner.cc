@@ -85,13 +85,14 @@ class Planner {
     Plan::Join& join = plan_.joins.emplace_back();
     join.table = step.table;
     join.rows_after = step.rows_after;
-    join.build_key = ColumnExpr(query_, step.build);
-    join.probe_key = ColumnExpr(query_, step.probe);
-    const uint8_t scale = std::max(join.build_key.type.scale, join.probe_key.type.scale);
-    join.build_key = CastToScale(std::move(join.build_key), scale);
-    join.probe_key = CastToScale(std::move(join.probe_key), scale);
-    std::erase(edges_, step.edge);
-    // Other equalities that are now decidable are checked after the probe.
+    for (const JoinKey& key : step.keys) {
+      Expr build = ColumnExpr(query_, key.build), probe = ColumnExpr(query_, key.probe);
+      const uint8_t scale = std::max(build.type.scale, probe.type.scale);
+      join.build_keys.push_back(CastToScale(std::move(build), scale));
+      join.probe_keys.push_back(CastToScale(std::move(probe), scale));
+      std::erase(edges_, key.edge);
+    }
+    // Equalities beside a unique key are checked after the probe.
     std::erase_if(edges_, [&](size_t edge) {
       const JoinEdge& e = query_.joins[edge];
       if (!joined.contains(e.left.table) || !joined.contains(e.right.table)) return false;
@@ -118,9 +119,8 @@ class Planner {
       for (const Expr& filter : table.filters) Need(filter);
     }
     for (const Plan::Join& join : plan_.joins) {
-      Need(join.probe_key);
-      Need(join.build_key);
-      for (const Expr& residual : join.residuals) Need(residual);
+      for (const auto* exprs : {&join.probe_keys, &join.build_keys, &join.residuals})
+        for (const Expr& expr : *exprs) Need(expr);
     }
     needed_.insert(plan_.output.begin(), plan_.output.end());
     for (ColumnRef column : needed_) {

@@ -257,8 +257,8 @@ bool MayGoByParts(const std::vector<plan::Expr>& keys);
 /// The share of a table's rows with the most common value of a column, as far as its statistics say.
 double ShareOfMostCommon(const proto::Table& table, int column);
 
-/// The share of rows with the most common value of a key over the tables of a star.
-double HeaviestOf(const plan::Expr& key, const TableRefs& tables);
+/// The share of rows with the most common values of keys over the tables of a star, at most; 0: unknown.
+double HeaviestOf(const std::vector<plan::Expr>& keys, const TableRefs& tables);
 /// The columns that a star's joins from `first` on read, and its output.
 ColumnSet NeededFrom(const Plan& star, size_t first);
 

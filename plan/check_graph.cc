@@ -84,14 +84,23 @@ class GraphChecker {
     return absl::OkStatus();
   }
 
-  /// One part of the build side is enough only for keys that come from the claimed table's own rows, and only
-  /// if no probe needs a fact about the whole build side.
+  /// One part of the build side is enough only if one of its keys comes from the claimed table's own rows,
+  /// and only if no probe needs a fact about the whole build side.
   absl::Status CheckPartitionMatch(const Pipeline& build) const {
     const auto* scan = std::get_if<BlockScan>(&build.source);
     if (scan == nullptr || scan->co_partitioned_key < 0) return absl::OkStatus();
     const auto* sink = std::get_if<BuildSink>(&build.sink);
-    if (sink == nullptr || sink->keys.size() != 1) return BadPlan("a partition match that is no build side");
-    const std::optional<uint32_t> built = BareSlot(sink->keys[0]);
+    if (sink == nullptr || sink->keys.empty()) return BadPlan("a partition match that is no build side");
+    absl::Status status;
+    for (size_t key = 0; key < sink->keys.size(); ++key) {
+      status = CheckPartitionMatch(build, *sink, key);
+      if (status.ok()) break;
+    }
+    return status;
+  }
+
+  absl::Status CheckPartitionMatch(const Pipeline& build, const BuildSink& sink, size_t key) const {
+    const std::optional<uint32_t> built = BareSlot(sink.keys[key]);
     if (!built || !SourceSlotOf(build, build.steps.size(), *built))
       return BadPlan("a partition match by a key that is computed");
     const uint32_t own = static_cast<uint32_t>(&build - plan_.pipelines.data());
@@ -104,7 +113,7 @@ class GraphChecker {
         if (probe == nullptr || probe->build != own) continue;
         const bool whole = probe->kind == JoinKind::kRight || probe->kind == JoinKind::kFull ||
                            probe->kind == JoinKind::kNullAwareAnti || probe->kind == JoinKind::kMark;
-        const std::optional<uint32_t> slot = BareSlot(probe->keys[0]);
+        const std::optional<uint32_t> slot = BareSlot(probe->keys[key]);
         if (whole || p != claimed || !std::holds_alternative<BlockScan>(pipeline.source) || !slot ||
             !SourceSlotOf(pipeline, s, *slot)) {
           return BadPlan("a partition match of something else than the claimed table's rows");

@@ -78,24 +78,32 @@ absl::Status CheckScan(const TableScan& scan, const proto::Table& table) {
   return absl::OkStatus();
 }
 
-/// Checks that all probes of the build side come from the claimed table and match by the stated key.
-absl::Status CheckMatch(const PhysicalPlan& plan, uint32_t number, const TableMetadata& tables) {
+/// Whether all probes of the build side match it by this key of theirs, as the scan states.
+bool MatchesBy(size_t key, const PhysicalPlan& plan, uint32_t number, const TableMetadata& tables) {
   const Pipeline& build = plan.pipelines[number];
   const BlockScan& scan = std::get<BlockScan>(build.source);
   const std::optional<uint32_t> built =
-      ColumnOf(build, build.steps.size(), std::get<BuildSink>(build.sink).keys[0]);
+      ColumnOf(build, build.steps.size(), std::get<BuildSink>(build.sink).keys[key]);
   const Pipeline& claimed = plan.pipelines[plan.stages[build.stage].claimed];
   for (size_t s = 0; s < claimed.steps.size(); ++s) {
     const auto* probe = std::get_if<ProbeStep>(&claimed.steps[s]);
     if (probe == nullptr || probe->build != number) continue;
-    const std::optional<uint32_t> probed = ColumnOf(claimed, s, probe->keys[0]);
-    NAM_CHECK(built && probed, "Check has seen to it");
-    if (MatchingKey(*tables[scan.table], *built, *tables[ScanOf(claimed)->table], *probed) !=
-        scan.co_partitioned_key) {
-      return BadPlan("a partition match of tables that do not match");
-    }
+    const std::optional<uint32_t> probed = ColumnOf(claimed, s, probe->keys[key]);
+    if (!built || !probed ||
+        MatchingKey(*tables[scan.table], *built, *tables[ScanOf(claimed)->table], *probed) !=
+            scan.co_partitioned_key)
+      return false;
   }
-  return absl::OkStatus();
+  return true;
+}
+
+/// Checks that all probes of the build side come from the claimed table and match by the stated key.
+absl::Status CheckMatch(const PhysicalPlan& plan, uint32_t number, const TableMetadata& tables) {
+  const size_t keys = std::get<BuildSink>(plan.pipelines[number].sink).keys.size();
+  for (size_t key = 0; key < keys; ++key) {
+    if (MatchesBy(key, plan, number, tables)) return absl::OkStatus();
+  }
+  return BadPlan("a partition match of tables that do not match");
 }
 
 }  // namespace

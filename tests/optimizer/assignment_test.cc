@@ -9,6 +9,8 @@
 #include <numeric>
 #include <utility>
 
+#include "plan/expression_tree.h"
+
 namespace nam::optimizer {
 namespace {
 
@@ -86,11 +88,14 @@ struct PartitionedStar {
   static Plan::Join Join(int table, int probe_column) {
     Plan::Join join;
     join.table = table;
-    join.probe_key.op = join.build_key.op = plan::Op::kColumn;
-    join.probe_key.type = join.build_key.type = Type::Integer();
-    join.probe_key.column = {0, probe_column};
-    join.build_key.column = {table, 0};
+    join.probe_keys = {Column(0, probe_column)};
+    join.build_keys = {Column(table, 0)};
     return join;
+  }
+  static plan::Expr Column(int table, int column) {
+    plan::Expr expr = plan::MakeNode(plan::Op::kColumn, Type::Integer(), -1, {});
+    expr.column = {table, column};
+    return expr;
   }
   Plan plan;
   std::shared_ptr<proto::Table> f, a, b;
@@ -108,6 +113,11 @@ TEST(Assignment, MatchesPartitionsWithTheSameFunctionOnly) {
   PartitionedStar star;
   EXPECT_EQ(MatchingKey(star.plan, star.plan.joins[0], star.tables), std::optional<int>(0));
   EXPECT_EQ(MatchingKey(star.plan, star.plan.joins[1], star.tables), std::nullopt) << "2 parts against 4";
+  Plan::Join both = star.plan.joins[0];
+  both.probe_keys.insert(both.probe_keys.begin(), PartitionedStar::Column(0, 1));
+  both.build_keys.insert(both.build_keys.begin(), plan::MakeNode(plan::Op::kCast, Type::Decimal(2), -1,
+                                                                 {PartitionedStar::Column(1, 0)}));
+  EXPECT_EQ(MatchingKey(star.plan, both, star.tables), std::optional<int>(0)) << "one of two keys is enough";
   star.a->mutable_partitioning(0)->set_function(proto::XXH3);
   EXPECT_EQ(MatchingKey(star.plan, star.plan.joins[0], star.tables), std::nullopt)
       << "as many, but other keys";

@@ -19,6 +19,7 @@ class IntegerTables final : public sql::TableSource {
     uint64_t distinct = 1;
     int64_t min = 0, max = 0;
     uint64_t nulls = 0;
+    bool unique = false;
   };
   void Add(const std::string& name, uint64_t rows, const std::vector<Column>& columns, int partitions = 64) {
     auto table = std::make_shared<proto::Table>();
@@ -31,6 +32,7 @@ class IntegerTables final : public sql::TableSource {
       column.set_nullable(spec.nulls > 0);
       column.set_nulls(spec.nulls);
       column.set_distinct(spec.distinct);
+      column.set_unique(spec.unique);
       column.set_min(spec.min);
       column.set_max(spec.max);
       column.mutable_encoding()->set_width(4);
@@ -130,6 +132,32 @@ TEST(JoinOrder, LooksBehindAJoinThatDropsNothing) {
                      "and ex = 5")
                 .Order(),
             "f d e a");
+}
+
+TEST(JoinOrder, EqualitiesOfTwoTablesAreKeysTogether) {
+  IntegerTables statistics;
+  statistics.Add("line", 6'000'000, {{"lp", 200'000, 0, 199'999}, {"ls", 10'000, 0, 9'999}});
+  statistics.Add("offer", 800'000, {{"op", 200'000, 0, 199'999}, {"os", 10'000, 0, 9'999}});
+  const PlannedStar star =
+      PlanStar(statistics, "select count(*) from offer, line where op = lp and ls = os and op + ls > 3");
+  ASSERT_EQ(star.Order(), "line offer");
+  const Plan::Join& join = star.plan.joins[0];
+  EXPECT_EQ(join.probe_keys.size(), 2u);
+  EXPECT_EQ(join.build_keys.size(), 2u);
+  EXPECT_EQ(join.residuals.size(), 1u);
+  EXPECT_NEAR(join.rows_after, 6'000'000, 1) << "no more pairs of values than rows";
+}
+
+TEST(JoinOrder, AUniqueKeyIsEnough) {
+  IntegerTables statistics;
+  statistics.Add("line", 1'000'000, {{"ln", 25, 0, 24}, {"ls", 10'000, 0, 9'999}});
+  statistics.Add("supplier", 10'000, {{"sn", 25, 0, 24}, {"sk", 10'000, 0, 9'999, 0, /*unique=*/true}});
+  const PlannedStar star =
+      PlanStar(statistics, "select count(*) from line, supplier where ln = sn and ls = sk");
+  const Plan::Join& join = star.plan.joins.at(0);
+  ASSERT_EQ(join.build_keys.size(), 1u);
+  EXPECT_EQ(join.build_keys[0].column.column, 1);
+  EXPECT_EQ(join.residuals.size(), 1u) << "the other equality";
 }
 
 TEST(JoinOrder, ALargerTableIsBuiltIfLittleOfItIsLeft) {

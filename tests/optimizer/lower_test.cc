@@ -307,9 +307,11 @@ class StarRun {
       with[static_cast<size_t>(table)] = &row;
       NAM_ASSIGN_OR_RETURN(bool kept, AllTrue(star_.tables[static_cast<size_t>(table)].filters, with));
       if (kept && join != nullptr) {
-        NAM_ASSIGN_OR_RETURN(const Value a, Eval(join->probe_key, with));
-        NAM_ASSIGN_OR_RETURN(const Value b, Eval(join->build_key, with));
-        kept = !a.null && !b.null && Compare(a, b) == 0;
+        for (size_t k = 0; kept && k < join->probe_keys.size(); ++k) {
+          NAM_ASSIGN_OR_RETURN(const Value a, Eval(join->probe_keys[k], with));
+          NAM_ASSIGN_OR_RETURN(const Value b, Eval(join->build_keys[k], with));
+          kept = !a.null && !b.null && Compare(a, b) == 0;
+        }
         if (kept) {
           NAM_ASSIGN_OR_RETURN(kept, AllTrue(join->residuals, with));
         }
@@ -412,7 +414,7 @@ TEST(Lower, RefusesWhatIsNoStar) {
   };
   EXPECT_TRUE(refused([](Plan& star) { star.driving = 2; }));
   EXPECT_TRUE(refused([](Plan& star) { star.joins[0].table = 5; }));
-  EXPECT_TRUE(refused([](Plan& star) { star.joins[0].probe_key = star.joins[0].build_key; }));
+  EXPECT_TRUE(refused([](Plan& star) { star.joins[0].probe_keys = star.joins[0].build_keys; }));
   EXPECT_TRUE(refused([](Plan& star) { star.tables[0].columns.clear(); }));
   EXPECT_TRUE(refused([](Plan& star) { star.joins[0].residuals[0].children[0].column.column = 99; }));
 }
