@@ -3,7 +3,7 @@
 
 usage: old_and_new.py --old=BINARY [--new=BINARY] [--rounds=10] [--scale-factor=1] [--fabric=shm] [--memory=SIZE]
                       [--clients=2] [--products=100000] [--seconds=3]
-                      [--work=ssb,ssb-by-read,tpch,points,checkout]
+                      [--work=ssb,ssb-by-read,tpch,points,checkout,windows,full-join,record-scan]
 
 Each binary has a local cluster of its own, both up at the same time; one of them works at a time. A round is the
 work by one binary and then by the other; who begins takes turns. Works:
@@ -13,6 +13,9 @@ work by one binary and then by the other; who begins takes turns. Works:
   tpch         TPC-H's queries, as for ssb; not in one run with that, whose tables have the same names
   points       statements on one row of a table of 10,000 by its key: each kind's median over 500
   checkout     a checkout of some seconds
+  windows      window functions over 6,000,000 rows
+  full-join    a full join of two tables of 1,500,000 rows
+  record-scan  GROUP BY over a record table of 2,000,000 rows
 
 Whose cluster is up first has better memory, by some percent: half of the rounds are with the one, then both are made
 anew for the others. Ratios are of medians over a half's rounds, and their geometric mean; more than 1 means that the
@@ -30,7 +33,32 @@ import sys
 import tempfile
 
 WORTH = 0.97
-WORKS = {"ssb", "ssb-by-read", "tpch", "points", "checkout"}
+# What a work loads, and its queries, each run once a round.
+OWN_TABLES = {
+    "windows": ([
+        "create table measured with (storage = columnar) as select i as id, i * 7919 %% 20000 as kind, "
+        "i * 104729 %% 1000003 as v from generate_series(1, %d) as g(i)" % 6_000_000,
+    ], {
+        "rank": "select sum(r) from (select rank() over (partition by kind order by v, id) as r from measured) as w",
+        "sum": "select max(s) from (select sum(v) over (partition by kind order by id) as s from measured) as w",
+        "lag": "select count(*) from (select v - lag(v) over (partition by kind order by id) as d from measured) as w "
+               "where d > 0",
+    }),
+    "full-join": ([
+        "create table %s with (storage = columnar) as select i * %d as k, i %% 1000 as v "
+        "from generate_series(1, %d) as g(i)" % (name, step, 1_500_000) for name, step in (("l", 2), ("r", 3))
+    ], {
+        "full join": "select count(*), sum(coalesce(l.v, 0) - coalesce(r.v, 0)), count(l.k), count(r.k) "
+                     "from l full join r on l.k = r.k",
+    }),
+    "record-scan": ([
+        "create table counted (id bigint primary key, kind int, v bigint) with (storage = record)",
+        "insert into counted select i, i %% 1000, i * 7919 %% 100003 from generate_series(1, %d) as g(i)" % 2_000_000,
+    ], {
+        "group by": "select kind, count(*), sum(v), max(id) from counted group by kind order by 3 desc limit 10",
+    }),
+}
+WORKS = {"ssb", "ssb-by-read", "tpch", "points", "checkout"} | set(OWN_TABLES)
 QUERY_REPEAT = 3
 POINTS = {
     "point select": "select v, t from kv where k = %d",
@@ -114,6 +142,14 @@ class Contender:
         keys = [k * 7919 % 10_000 for k in range(POINT_REPEAT)]
         return {name: statistics.median(self.times([text % k for k in keys])) for name, text in POINTS.items()}
 
+    def own_tables(self, work):
+        """Milliseconds by query."""
+        queries = OWN_TABLES[work][1]
+        return dict(zip(queries, self.times(list(queries.values()))))
+
+    def work(self, name):
+        return self.own_tables(name) if name in OWN_TABLES else getattr(self, name.replace("-", "_"))()
+
     def checkout(self):
         """Microseconds for each transaction that was committed."""
         report = json.loads(self.run("checkout", "--replace", "--clients=%d" % self.options.clients,
@@ -127,7 +163,7 @@ def medians(work, contenders, rounds):
     times = {contender: {} for contender in contenders}
     for number in range(rounds):
         for contender in contenders if number % 2 == 0 else contenders[::-1]:
-            for name, time in getattr(contender, work.replace("-", "_"))().items():
+            for name, time in contender.work(work).items():
                 times[contender].setdefault(name, []).append(time)
         print("%s: round %d of %d" % (work, number + 1, rounds), file=sys.stderr)
     return [{name: statistics.median(each) for name, each in times[contender].items()} for contender in contenders]
@@ -149,6 +185,8 @@ def half(options, works, old_first):
                 contender.load("tpch")
             if "points" in works:
                 contender.load_points()
+            for work in works:
+                contender.times(OWN_TABLES[work][0] if work in OWN_TABLES else [])
         return {work: medians(work, [old, new], options.rounds // 2) for work in works}
     finally:
         old.end()

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "execution/exchange/endpoint.h"
 #include "optimizer/plan_query.h"
+#include "optimizer/stage_tables.h"
 
 namespace nam::bench {
 namespace {
@@ -179,16 +180,18 @@ absl::StatusOr<ShuffleQuery> ShuffleQuery::Bind(const std::string& sql, sql::Tab
     bound.columns.push_back({column.name, column.type});
   NAM_ASSIGN_OR_RETURN(optimizer::LoweredTree lowered,
                        optimizer::PlanQuery(std::move(*select->tree), {.whole_tuples = whole_tuples}));
-  if (lowered.lowered.stages.size() != 1 || lowered.lowered.stages[0].extended)
+  const optimizer::StageTables star =
+      optimizer::StageTablesOf(lowered.lowered.plan, lowered.lowered.tables, 0);
+  if (lowered.lowered.stages.size() != 1 || !star.claimed.has_value() ||
+      lowered.lowered.plan.stages[0].claimed != star.builds.size())
     return absl::InvalidArgumentError(absl::StrCat("not a star: ", sql));
-  const optimizer::ServerStage& star = lowered.lowered.stages[0];
   execution::StageInputs& stage = bound.stage;
   stage.tables = std::move(lowered.lowered.tables);
   stage.plan = std::move(lowered.lowered.plan);
   stage.known.resize(stage.tables.size());
   stage.settings.set_build_bytes_max(kBuildBytesMax);
   stage.settings.set_result_bytes_max(kResultBytesMax);
-  const proto::Table& driving = *star.tables[static_cast<size_t>(star.star.driving)];
+  const proto::Table& driving = *star.claimed->table;
   for (int p = 0; p < driving.partitions_size(); ++p)
     stage.pieces.push_back({static_cast<uint32_t>(p), 0, driving.partitions(p).blocks()});
   stage.load_dictionary = load_dictionary;

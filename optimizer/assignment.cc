@@ -11,26 +11,12 @@ namespace nam::optimizer {
 namespace {
 
 using partitioner::CutPieces;
-using partitioner::NeededPartitions;
 using partitioner::PartitionsOf;
 using partitioner::PartOf;
 using partitioner::Piece;
 using partitioner::PiecesOf;
 using partitioner::RowsOf;
 using partitioner::StoredRowBytes;
-
-/// The partition key whose column is `expr`, a plain column of the table, if only one key has it.
-std::optional<int> PartitionKeyOf(const plan::Expr& expr, const proto::Table& table) {
-  if (expr.op != plan::Op::kColumn) return std::nullopt;
-  for (int k = 0; k < table.partitioning_size(); ++k) {
-    if (table.partitioning(k).column() == table.columns(expr.column.column).name()) return k;
-  }
-  return std::nullopt;
-}
-
-const proto::Table& DrivingTable(const Plan& plan, const TableRefs& tables) {
-  return *tables[static_cast<size_t>(plan.driving)];
-}
 
 /// Every partition that has rows, whole.
 std::vector<Piece> WholePartitions(const proto::Table& driving) {
@@ -54,48 +40,43 @@ std::vector<Piece> Joined(const std::vector<Piece>& pieces) {
 }
 
 /// The bytes of the build sides that a server needs for these pieces.
-uint64_t BuildBytes(const Plan& plan, const TableRefs& tables, const std::vector<Piece>& pieces) {
-  const proto::Table& driving = DrivingTable(plan, tables);
+uint64_t BuildBytes(const StageTables& stage, const std::vector<Piece>& pieces) {
   const std::vector<uint32_t> partitions = PartitionsOf(pieces);
   uint64_t all = 0;
-  for (const Plan::Join& join : plan.joins) {
-    const proto::Table& build = *tables[static_cast<size_t>(join.table)];
-    const uint64_t bytes = StoredRowBytes(build, plan.tables[static_cast<size_t>(join.table)].columns);
-    for (const uint32_t p : NeededPartitions(driving, build, MatchingKey(plan, join, tables), partitions))
-      all += bytes * build.partitions(static_cast<int>(p)).rows();
+  for (const StageTables::Build& build : stage.builds) {
+    const uint64_t bytes = StoredRowBytes(*build.table, build.columns);
+    for (const uint32_t p : stage.NeededOf(build, partitions))
+      all += bytes * build.table->partitions(static_cast<int>(p)).rows();
   }
   return all;
 }
 
-Assignment Evaluate(const Plan& plan, const TableRefs& tables, const std::vector<Piece>& pieces,
+Assignment Evaluate(const StageTables& stage, const std::vector<Piece>& pieces,
                     const std::vector<int>& server_of, int servers) {
-  const proto::Table& driving = DrivingTable(plan, tables);
-  const uint64_t row_bytes = StoredRowBytes(driving, plan.tables[static_cast<size_t>(plan.driving)].columns);
+  const proto::Table& claimed = *stage.claimed->table;
+  const uint64_t row_bytes = StoredRowBytes(claimed, stage.claimed->columns);
   Assignment assignment;
   assignment.servers.resize(static_cast<size_t>(servers));
   for (size_t i = 0; i < pieces.size(); ++i)
     assignment.servers[static_cast<size_t>(server_of[i])].pieces.push_back(pieces[i]);
   for (Assignment::Share& share : assignment.servers) {
     share.pieces = Joined(share.pieces);
-    for (const Piece& piece : share.pieces) share.rows += RowsOf(driving, piece);
+    for (const Piece& piece : share.pieces) share.rows += RowsOf(claimed, piece);
     share.driving_bytes = share.rows * row_bytes;
-    share.build_bytes = BuildBytes(plan, tables, share.pieces);
+    share.build_bytes = BuildBytes(stage, share.pieces);
   }
   return assignment;
 }
 
 /// Orders the pieces (by position) so that runs need little of the build sides: by the key of the largest of
 /// them first. Keys that split no build side come last.
-std::vector<uint32_t> OrderForRuns(const Plan& plan, const TableRefs& tables,
-                                   const std::vector<Piece>& pieces) {
-  const proto::Table& driving = DrivingTable(plan, tables);
-  std::vector<uint64_t> bytes(static_cast<size_t>(driving.partitioning_size()));  // by key
-  for (const Plan::Join& join : plan.joins) {
-    const std::optional<int> key = MatchingKey(plan, join, tables);
-    if (!key) continue;
-    const proto::Table& build = *tables[static_cast<size_t>(join.table)];
-    bytes[static_cast<size_t>(*key)] +=
-        build.rows() * StoredRowBytes(build, plan.tables[static_cast<size_t>(join.table)].columns);
+std::vector<uint32_t> OrderForRuns(const StageTables& stage, const std::vector<Piece>& pieces) {
+  const proto::Table& claimed = *stage.claimed->table;
+  std::vector<uint64_t> bytes(static_cast<size_t>(claimed.partitioning_size()));  // by key
+  for (const StageTables::Build& build : stage.builds) {
+    if (!build.co_partitioned_key) continue;
+    bytes[static_cast<size_t>(*build.co_partitioned_key)] +=
+        build.table->rows() * StoredRowBytes(*build.table, build.columns);
   }
   std::vector<int> keys(bytes.size());
   std::iota(keys.begin(), keys.end(), 0);
@@ -106,7 +87,7 @@ std::vector<uint32_t> OrderForRuns(const Plan& plan, const TableRefs& tables,
   for (uint32_t i = 0; i < pieces.size(); ++i) {
     uint64_t rank = 0;
     for (const int key : keys)
-      rank = rank * driving.partitioning(key).parts() + PartOf(driving, pieces[i].partition, key);
+      rank = rank * claimed.partitioning(key).parts() + PartOf(claimed, pieces[i].partition, key);
     ranked.emplace_back(rank, i);
   }
   std::sort(ranked.begin(), ranked.end());
@@ -130,14 +111,13 @@ std::vector<int> CutRuns(const std::vector<uint64_t>& costs, const std::vector<u
 }
 
 /// The better result of both ways for the same pieces.
-Assignment BetterOfTwo(const Plan& plan, const TableRefs& tables, const std::vector<Piece>& pieces,
-                       int servers) {
+Assignment BetterOfTwo(const StageTables& stage, const std::vector<Piece>& pieces, int servers) {
   std::vector<uint64_t> costs;
-  for (const Piece& piece : pieces) costs.push_back(RowsOf(DrivingTable(plan, tables), piece));
-  const std::vector<uint32_t> order = OrderForRuns(plan, tables, pieces);
-  Assignment runs = Evaluate(plan, tables, pieces, CutRuns(costs, order, servers), servers);
+  for (const Piece& piece : pieces) costs.push_back(RowsOf(*stage.claimed->table, piece));
+  const std::vector<uint32_t> order = OrderForRuns(stage, pieces);
+  Assignment runs = Evaluate(stage, pieces, CutRuns(costs, order, servers), servers);
   if (servers == 1) return runs;
-  Assignment even = Evaluate(plan, tables, pieces, LargestDifferencing(costs, servers), servers);
+  Assignment even = Evaluate(stage, pieces, LargestDifferencing(costs, servers), servers);
   return even.LargestBytes() < runs.LargestBytes() ? even : runs;
 }
 
@@ -152,12 +132,6 @@ constexpr uint64_t kDrivingPieceRowsMin = 4'096;
 
 }  // namespace
 
-void ReadWholeTuples(const TableRefs& tables, Plan& plan) {
-  std::vector<uint32_t>& columns = plan.tables[static_cast<size_t>(plan.driving)].columns;
-  columns.resize(static_cast<size_t>(tables[static_cast<size_t>(plan.driving)]->columns_size()));
-  std::iota(columns.begin(), columns.end(), 0u);
-}
-
 uint64_t Assignment::LargestRows() const {
   uint64_t largest = 0;
   for (const Share& share : servers) largest = std::max(largest, share.rows);
@@ -168,26 +142,6 @@ uint64_t Assignment::LargestBytes() const {
   uint64_t largest = 0;
   for (const Share& share : servers) largest = std::max(largest, share.driving_bytes + share.build_bytes);
   return largest;
-}
-
-std::optional<int> MatchingKey(const Plan& plan, const Plan::Join& join, const TableRefs& tables) {
-  const proto::Table& build = *tables[static_cast<size_t>(join.table)];
-  const proto::Table& driving = *tables[static_cast<size_t>(plan.driving)];
-  if (build.partitioning_size() != 1) return std::nullopt;
-  for (size_t k = 0; k < join.probe_keys.size(); ++k) {
-    const plan::Expr &of_probe = join.probe_keys[k], &of_build = join.build_keys[k];
-    if (of_probe.op != plan::Op::kColumn || of_probe.column.table != plan.driving) continue;
-    const std::optional<int> build_key = PartitionKeyOf(of_build, build),
-                             probe_key = PartitionKeyOf(of_probe, driving);
-    if (!build_key || !probe_key) continue;
-    const proto::PartitionKey& b = build.partitioning(*build_key);
-    const proto::PartitionKey& d = driving.partitioning(*probe_key);
-    if (b.parts() == d.parts() && b.function() == d.function() && of_build.type.kind == of_probe.type.kind &&
-        of_build.type.scale == of_probe.type.scale &&
-        of_build.type.blank_padded == of_probe.type.blank_padded)
-      return probe_key;
-  }
-  return std::nullopt;
 }
 
 std::vector<int> LargestDifferencing(const std::vector<uint64_t>& costs, int parts) {
@@ -252,10 +206,10 @@ std::vector<int> LargestDifferencing(const std::vector<uint64_t>& costs, int par
   return part_of;
 }
 
-Assignment Assign(const Plan& plan, const TableRefs& tables, int servers, int threads) {
-  const proto::Table& driving = DrivingTable(plan, tables);
+Assignment Assign(const StageTables& stage, int servers, int threads) {
+  const proto::Table& driving = *stage.claimed->table;
   const std::vector<Piece> whole = WholePartitions(driving);
-  Assignment best = BetterOfTwo(plan, tables, whole, servers);
+  Assignment best = BetterOfTwo(stage, whole, servers);
   uint64_t rows = 0;
   for (const Assignment::Share& share : best.servers) rows += share.rows;
   const uint64_t fair = rows / static_cast<uint64_t>(servers), uncut_bytes = best.LargestBytes();
@@ -265,7 +219,7 @@ Assignment Assign(const Plan& plan, const TableRefs& tables, int servers, int th
     const std::vector<Piece> pieces =
         CutPieces(driving, whole, std::max<uint64_t>(1, fair / pieces_of_a_share));
     if (std::exchange(pieces_before, pieces.size()) == pieces.size()) continue;
-    Assignment cut = BetterOfTwo(plan, tables, pieces, servers);
+    Assignment cut = BetterOfTwo(stage, pieces, servers);
     const bool pays = cut.LargestBytes() < uncut_bytes - uncut_bytes / kShareTolerance;
     if (pays && cut.LargestBytes() < best.LargestBytes()) best = std::move(cut);
   }
@@ -276,9 +230,8 @@ Assignment Assign(const Plan& plan, const TableRefs& tables, int servers, int th
   return best;
 }
 
-Assignment AssignRecords(const Plan& plan, const TableRefs& tables, const std::vector<Piece>& pieces,
-                         int servers) {
-  const proto::Table& driving = DrivingTable(plan, tables);
+Assignment AssignRecords(const StageTables& stage, const std::vector<Piece>& pieces, int servers) {
+  const proto::Table& driving = *stage.claimed->table;
   std::vector<uint64_t> costs;
   for (const Piece& piece : pieces) costs.push_back(RowsOf(driving, piece));
   std::vector<uint32_t> order(pieces.size());
@@ -293,7 +246,7 @@ Assignment AssignRecords(const Plan& plan, const TableRefs& tables, const std::v
   }
   for (Assignment::Share& share : assignment.servers) {
     share.driving_bytes = share.rows * driving.record().row_bytes();
-    share.build_bytes = BuildBytes(plan, tables, share.pieces);
+    share.build_bytes = BuildBytes(stage, share.pieces);
   }
   return assignment;
 }

@@ -5,19 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "optimizer/plan.h"
+#include "optimizer/stage_tables.h"
 #include "partitioner/pieces.h"
 #include "proto/table.pb.h"
 
 namespace nam::optimizer {
-
-/// Reads all columns of the driving table, like rows that are stored one after the other.
-void ReadWholeTuples(const TableRefs& tables, Plan& plan);
-
-/// Returns the partition key of the driving table that is a probe key of `join`, if the build side is
-/// partitioned by its join key in the same way. Then a partition of the driving table needs only one
-/// partition of the build side. nullopt: it needs all of them.
-std::optional<int> MatchingKey(const Plan& plan, const Plan::Join& join, const TableRefs& tables);
 
 /// Assigns the pieces of the driving table to the servers that stream them (I-Store, section 4.1). Its cost
 /// is the bytes moved: those of the driving table, and of the build sides for every server that needs them.
@@ -39,12 +31,12 @@ struct Assignment {
 /// the same with large ones cut into pieces, and takes that if it spares the most loaded server more than the
 /// replication costs. Also cuts, within a server, pieces larger than a fraction of the fair share of its
 /// `threads`.
-Assignment Assign(const Plan& plan, const TableRefs& tables, int servers, int threads = 1);
+Assignment Assign(const StageTables& stage, int servers, int threads = 1);
 
 /// Assigns a driving table of records, which already comes in pieces of one kind: each server gets a run of
 /// them, of about equally many rows.
-Assignment AssignRecords(const Plan& plan, const TableRefs& tables,
-                         const std::vector<partitioner::Piece>& pieces, int servers);
+Assignment AssignRecords(const StageTables& stage, const std::vector<partitioner::Piece>& pieces,
+                         int servers);
 
 /// K-way number partitioning by the largest differencing method: returns the part of each item.
 std::vector<int> LargestDifferencing(const std::vector<uint64_t>& costs, int parts);

@@ -279,7 +279,7 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
                            .schemas = {std::move(schemas.output)},
                            .estimates = {{rows, 1}},
                            .after = {first, last},
-                           .stage = builder_.AddStage({.star = {}, .tables = {}, .parts = parts})},
+                           .stage = builder_.AddStage({.parts = parts})},
               .layout = std::move(made.after)};
 }
 

@@ -54,7 +54,7 @@ absl::StatusOr<Flow> TreeLowering::JoinByExchange(const JoinOf& join, Flow probe
   builder_.MoveStage(built.pipeline.stage, stage);
   built.pipeline.stage = stage;
   ServerStage& streamed = builder_.stage(stage);
-  streamed = {.star = {}, .tables = {}, .extended = true, .streamed = true};
+  streamed = {.streamed = true};
 
   const NullKeys of_built = KeepsBuilt(join.kind) ? NullKeys::kWritten : NullKeys::kLeftOut;
   NAM_ASSIGN_OR_RETURN(std::vector<uint32_t> built_keys,

@@ -254,7 +254,7 @@ absl::StatusOr<Flow> TreeLowering::OpenParts(uint32_t before, uint32_t parts, co
                            .schemas = {std::move(groups)},
                            .estimates = {{rows, 1}},
                            .after = {before},
-                           .stage = builder_.AddStage({.star = {}, .tables = {}, .parts = parts})},
+                           .stage = builder_.AddStage({.parts = parts})},
               .layout = std::move(layout)};
 }
 

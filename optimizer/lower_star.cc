@@ -19,10 +19,6 @@ namespace {
 using plan::ColumnRef;
 using plan::Expr;
 
-absl::Status Bad(const char* what) {
-  return absl::InvalidArgumentError(std::string("not a star: ") + what);
-}
-
 /// Estimates are for readers: replaces invalid numbers of rows.
 double ValidEstimate(double estimate) {
   return std::isfinite(estimate) ? std::max(0.0, estimate) : 0;
@@ -35,7 +31,6 @@ class StarLowering {
       : star_(star), tables_(tables), builder_(builder), stage_(stage) {}
 
   absl::StatusOr<Flow> Run() {
-    NAM_RETURN_IF_ERROR(CheckShape());
     for (const auto& table : tables_) table_of_.push_back(builder_.AddTable(table));
     FindNeeded();
     NAM_ASSIGN_OR_RETURN(Flow probing, Scan(star_.driving, needed_[0]));
@@ -51,21 +46,6 @@ class StarLowering {
     uint32_t pipeline = 0;
     Layout payload;
   };
-
-  absl::Status CheckShape() const {
-    const size_t n = star_.tables.size();
-    if (tables_.size() != n || static_cast<size_t>(star_.driving) >= n)
-      return Bad("tables that do not match");
-    for (const Plan::Join& join : star_.joins) {
-      if (static_cast<size_t>(join.table) >= n) return Bad("a join of no table");
-    }
-    for (size_t t = 0; t < n; ++t) {
-      for (const uint32_t column : star_.tables[t].columns) {
-        if (column >= static_cast<uint32_t>(tables_[t]->columns_size())) return Bad("a column of no table");
-      }
-    }
-    return absl::OkStatus();
-  }
 
   /// needed_[j]: columns that the probe of join j or later operators read. The last: the output.
   void FindNeeded() {

@@ -65,11 +65,7 @@ absl::StatusOr<Flow> TreeLowering::LowerSubStar(const Plan& star, const TableRef
     const int table = number[static_cast<size_t>(column.table)];
     if (table >= 0) sub.output.push_back({table, column.column});
   }
-  const auto first_table = static_cast<uint32_t>(builder_.tables().size());
-  const uint32_t stage =
-      builder_.AddStage({.star = std::move(sub), .tables = of_sub, .first_table = first_table});
-  const ServerStage& made = builder_.stage(stage);
-  NAM_ASSIGN_OR_RETURN(Flow flow, LowerStar(made.star, made.tables, builder_, stage));
+  NAM_ASSIGN_OR_RETURN(Flow flow, LowerStar(sub, of_sub, builder_, builder_.AddStage({})));
   for (ColumnRef& column : flow.layout) column.table = some[static_cast<size_t>(column.table)];
   return flow;
 }
@@ -101,10 +97,7 @@ absl::StatusOr<Flow> TreeLowering::LowerStarFrom(Plan star, const TableRefs& tab
   if (whole == star.joins.size()) {
     const auto first_table = static_cast<uint32_t>(builder_.tables().size());
     for (uint32_t t = 0; t < tables.size(); ++t) number_of[t] = first_table + t;
-    const uint32_t stage =
-        builder_.AddStage({.star = std::move(star), .tables = tables, .first_table = first_table});
-    const ServerStage& made = builder_.stage(stage);
-    return LowerStar(made.star, made.tables, builder_, stage);
+    return LowerStar(star, tables, builder_, builder_.AddStage({}));
   }
   std::vector<int> some{star.driving};
   for (size_t j = 0; j < whole; ++j) some.push_back(star.joins[j].table);

@@ -96,7 +96,7 @@ absl::StatusOr<Flow> TreeLowering::OpenCommonTable(const CommonTable& table) {
                            .schemas = {std::move(rows)},
                            .estimates = {{table.rows, 1}},
                            .after = {table.pipeline},
-                           .stage = builder_.AddStage({.star = {}, .tables = {}, .parts = table.parts})},
+                           .stage = builder_.AddStage({.parts = table.parts})},
               .layout = Layout(table.columns)};
 }
 

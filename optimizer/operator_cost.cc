@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "optimizer/cost_model.h"
+#include "optimizer/replication_cost.h"
 #include "partitioner/table_metadata.h"
 #include "plan/work_cost.h"
 

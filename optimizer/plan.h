@@ -57,4 +57,7 @@ struct Plan {
 /// Chooses driving table, join order, filters and columns.
 absl::StatusOr<Plan> MakePlan(const StarQuery& query);
 
+/// Reads all columns of the driving table, like rows that are stored one after the other.
+void ReadWholeTuples(const TableRefs& tables, Plan& plan);
+
 }  // namespace nam::optimizer

@@ -52,7 +52,6 @@ void PlanBuilder::MoveStage(uint32_t from, uint32_t to) {
     if (pipeline.stage == from) pipeline.stage = to;
   }
   stages_[from].reset();
-  stages_[to]->extended = true;
 }
 
 uint32_t PlanBuilder::EndStage(uint32_t number) {

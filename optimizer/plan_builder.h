@@ -20,17 +20,11 @@ struct StageFact {
   bool by_parts = false;  // they lie in scratch memory, by parts
 };
 
-/// A stage of compute servers for assignment, multicast and EXPLAIN: a star over some of the plan's tables.
+/// A stage of compute servers.
 struct ServerStage {
-  Plan star;
-  TableRefs tables;          // as star.tables
-  uint32_t first_table = 0;  // of the plan: where star.tables begins
-  /// There are further build sides. Otherwise the stage's first pipelines are those of star.joins, in order.
-  bool extended = false;
-  /// The number of parts from an earlier stage that servers claim instead of a star. 0: they claim the star's
-  /// driving table.
+  /// The number of parts from an earlier stage that servers claim instead of a table. 0: they claim a table.
   uint32_t parts = 0;
-  /// Its members stream rows to each other: they claim nothing, and there is no star.
+  /// Its members stream rows to each other: they claim nothing.
   bool streamed = false;
   bool claims_table() const { return parts == 0 && !streamed; }
   /// Its fact, or the optimizer's assumption.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "absl/status/status.h"
@@ -143,6 +144,12 @@ class Planner {
 
 absl::StatusOr<Plan> MakePlan(const StarQuery& query) {
   return Planner(query).Run();
+}
+
+void ReadWholeTuples(const TableRefs& tables, Plan& plan) {
+  std::vector<uint32_t>& columns = plan.tables[static_cast<size_t>(plan.driving)].columns;
+  columns.resize(static_cast<size_t>(tables[static_cast<size_t>(plan.driving)]->columns_size()));
+  std::iota(columns.begin(), columns.end(), 0u);
 }
 
 }  // namespace nam::optimizer

@@ -3,9 +3,9 @@
 #include <cstdint>
 
 /// The cost of computing, in picoseconds, for virtual time (Clock::Charge; real clocks ignore it) and for
-/// comparing plans (cost_model.h). Measured as the CPU time of each kind of batch, less that of reading the
-/// clock, over SSB's queries at scale factor 0.3 with blocks of 256 KiB, on one core of an AMD EPYC at -O2;
-/// rounded. kProbeKeyPs and kRecordRowPs, which SSB does not need, are guesses.
+/// comparing plans (optimizer/join_cost.h). Measured as the CPU time of each kind of batch, less that of
+/// reading the clock, over SSB's queries at scale factor 0.3 with blocks of 256 KiB, on one core of an AMD
+/// EPYC at -O2; rounded. kProbeKeyPs and kRecordRowPs, which SSB does not need, are guesses.
 namespace nam::plan::work_cost {
 
 inline constexpr double kPsPerMs = 1e9;

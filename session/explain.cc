@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "optimizer/cost_model.h"
 #include "plan/flow.h"
 #include "plan/print.h"
 #include "session/explained_choice.h"
@@ -109,32 +108,6 @@ void AddCounters(const std::vector<ServerReport>& servers, size_t place, std::ve
                         bytes.empty() ? "no bytes" : absl::StrJoin(bytes, ", "), Runs(c)),
         lines);
   }
-}
-
-/// Why the plan is pipelined.
-std::string CostLine(const ExplainedStage& stage) {
-  const std::vector<ServerReport>& servers = stage.servers;
-  std::vector<optimizer::Assignment::Share> shares;
-  uint32_t threads = UINT32_MAX;
-  for (const ServerReport& server : servers) {
-    shares.push_back(server.share);
-    threads = std::min(threads, server.member.threads());
-  }
-  const optimizer::PlanCosts costs =
-      optimizer::CostsOf(stage.star, stage.tables, shares, static_cast<int>(threads));
-  std::string line =
-      absl::StrFormat("  Cost: pipelined (estimated %.3g ms: %.3g computing, %.3g on the network",
-                      costs.pipelined.ms(), costs.pipelined.compute_ms, costs.pipelined.network_ms);
-  if (stage.star.joins.empty()) return line + ")";
-  absl::StrAppend(&line, absl::StrFormat("; shuffle-based would cost %.3g ms, ", costs.shuffle.ms()));
-  if (costs.pipelined_is_cheaper()) {
-    absl::StrAppend(&line, BytesText(static_cast<uint64_t>(costs.shuffled_bytes)),
-                    " sent from compute server to compute server)");
-  } else {
-    absl::StrAppend(&line, "as it would not read ", BytesText(static_cast<uint64_t>(costs.replicated_bytes)),
-                    " of build sides again; such plans are not available)");
-  }
-  return line;
 }
 
 /// Whether a partition of the driving table is cut into pieces. A record table has none: it comes in pieces.
@@ -256,10 +229,9 @@ class Lines {
     Add(absl::StrFormat("%sDistributed pipelined plan on %d compute server%s, window %d, %s", name, servers,
                         servers == 1 ? "" : "s", query_.settings.window(),
                         query_.settings.in_place() ? "in place where the fabric can" : "by READ"));
-    if (servers > 0) Add(CostLine(stage));
     Choices(number);
     Pipelines(number);
-    const proto::Table& driving = *stage.tables[static_cast<size_t>(stage.star.driving)];
+    const proto::Table& driving = *stage.tables.claimed->table;
     Add("  Assignment of " + driving.name());
     AddAssignment(driving, stage.servers, lines_);
     if (!query_.analyze) return;
@@ -330,10 +302,8 @@ class Lines {
     }
     const uint32_t stage = query_.plan.pipelines[number].stage;
     if (!query_.analyze || stage >= query_.stages.size()) return;
-    if (const std::optional<size_t> join = query_.JoinOf(number); join.has_value()) {
-      const std::string& why = query_.stages[stage].why_read[*join];
-      Add(why.empty() ? "      multicast" : absl::StrFormat("      READ (%s)", why));
-    }
+    if (const std::string* why = query_.WhyRead(number); why != nullptr)
+      Add(why->empty() ? "      multicast" : absl::StrFormat("      READ (%s)", *why));
     AddCounters(query_.stages[stage].servers, query_.PlaceInStage(number), lines_);
   }
 

@@ -11,7 +11,7 @@
 #include "optimizer/join_choice.h"
 #include "optimizer/lower_tree.h"
 #include "optimizer/part_assignment.h"
-#include "optimizer/plan.h"
+#include "optimizer/stage_tables.h"
 #include "plan/physical.h"
 #include "proto/catalog.pb.h"
 #include "proto/compute.pb.h"
@@ -42,13 +42,11 @@ optimizer::CutParts CutPartsOf(const std::vector<ServerReport>& servers);
 
 /// A stage of compute servers.
 struct ExplainedStage {
-  const optimizer::Plan& star;
-  const optimizer::TableRefs& tables;  // as star.tables
-  bool extended = false;               // has build sides outside of `star`
-  uint32_t parts = 0;                  // claimed instead of a star
-  bool streamed = false;               // nothing is claimed, and there is no star
+  const optimizer::StageTables& tables;
+  uint32_t parts = 0;     // claimed instead of a table
+  bool streamed = false;  // nothing is claimed
   const std::vector<ServerReport>& servers;
-  const std::vector<std::string>& why_read;  // by join of the star; empty if it was multicast
+  const std::vector<std::string>& why_read;  // by build side in `tables`; empty if it was multicast
 };
 
 /// The rows that left an operator.
@@ -85,8 +83,9 @@ struct ExplainedQuery {
   std::vector<std::optional<double>> Costs(uint32_t pipeline) const;
   /// The place of a pipeline in its stage, as in a server's counters.
   size_t PlaceInStage(uint32_t pipeline) const;
-  /// The join whose side the pipeline builds, in the star of a stage; nullopt if it builds none.
-  std::optional<size_t> JoinOf(uint32_t pipeline) const;
+  /// The reason why a build side was READ, empty if it was multicast; null if the pipeline builds none of a
+  /// table, and for a stage without multicast.
+  const std::string* WhyRead(uint32_t pipeline) const;
   /// The access path by which the session reads a pipeline's record table; empty if it reads none.
   std::string PathOf(uint32_t pipeline) const;
   std::string ColumnName(uint32_t table, uint32_t column) const;

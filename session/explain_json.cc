@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "optimizer/cost_model.h"
 #include "plan/flow.h"
 #include "plan/print.h"
 #include "session/explain.h"
@@ -105,28 +104,12 @@ class Document {
     } else if (stage.streamed) {
       out["streamed"] = true;
     } else {
-      out["claimed_table"] = stage.tables[static_cast<size_t>(stage.star.driving)]->name();
+      out["claimed_table"] = stage.tables.claimed->table->name();
     }
-    if (stage.parts == 0 && !stage.streamed && !stage.servers.empty()) out["cost"] = Cost(stage);
     Json servers = Json::array();
     for (const ServerReport& server : stage.servers) servers.push_back(Server(stage, server));
     out["servers"] = std::move(servers);
     return out;
-  }
-
-  static Json Cost(const ExplainedStage& stage) {
-    std::vector<optimizer::Assignment::Share> shares;
-    uint32_t threads = UINT32_MAX;
-    for (const ServerReport& server : stage.servers) {
-      shares.push_back(server.share);
-      threads = std::min(threads, server.member.threads());
-    }
-    const optimizer::PlanCosts costs =
-        optimizer::CostsOf(stage.star, stage.tables, shares, static_cast<int>(threads));
-    return {{"pipelined_ms", costs.pipelined.ms()},
-            {"compute_ms", costs.pipelined.compute_ms},
-            {"network_ms", costs.pipelined.network_ms},
-            {"shuffle_ms", costs.shuffle.ms()}};
   }
 
   Json Server(const ExplainedStage& stage, const ServerReport& server) const {
@@ -181,10 +164,9 @@ class Document {
     out["sink"] = Node(number, query_.SinkOf(number), text.sink, costs);
     if (!query_.analyze || pipeline.stage >= query_.stages.size()) return out;
     const ExplainedStage& stage = query_.stages[pipeline.stage];
-    if (const std::optional<size_t> join = query_.JoinOf(number); join.has_value()) {
-      const std::string& why = stage.why_read[*join];
-      out["multicast"] = why.empty();
-      if (!why.empty()) out["why_read"] = why;
+    if (const std::string* why = query_.WhyRead(number); why != nullptr) {
+      out["multicast"] = why->empty();
+      if (!why->empty()) out["why_read"] = *why;
     }
     Json servers = Json::array();
     const size_t place = query_.PlaceInStage(number);

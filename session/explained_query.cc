@@ -140,12 +140,12 @@ size_t ExplainedQuery::PlaceInStage(uint32_t pipeline) const {
                                            [&](const plan::Pipeline& p) { return p.stage == stage; }));
 }
 
-std::optional<size_t> ExplainedQuery::JoinOf(uint32_t pipeline) const {
+const std::string* ExplainedQuery::WhyRead(uint32_t pipeline) const {
   const ExplainedStage& stage = stages[plan.pipelines[pipeline].stage];
-  const size_t place = PlaceInStage(pipeline);
-  if (stage.extended || place >= stage.star.joins.size() || place >= stage.why_read.size())
-    return std::nullopt;
-  return place;
+  for (size_t b = 0; b < stage.why_read.size(); ++b) {
+    if (stage.tables.builds[b].pipeline == pipeline) return &stage.why_read[b];
+  }
+  return nullptr;
 }
 
 std::string ExplainedQuery::PathOf(uint32_t pipeline) const {

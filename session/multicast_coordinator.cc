@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "catalog/chain_groups.h"
 #include "catalog/control_plane.h"
-#include "optimizer/cost_model.h"
+#include "optimizer/replication_cost.h"
 #include "partitioner/pieces.h"
 #include "partitioner/table_metadata.h"
 #include "storage/chain_pointers.h"
@@ -47,18 +47,6 @@ uint64_t ColumnBytes(const proto::Table& table, const std::vector<uint32_t>& col
   return row_bytes * table.rows();
 }
 
-const proto::Table& BuildSide(const MulticastCoordinator::Query& query, size_t join) {
-  return *query.tables[static_cast<size_t>(query.plan.joins[join].table)];
-}
-
-/// The build side's partitions that a server with these of the driving table needs.
-std::vector<uint32_t> NeededOf(const MulticastCoordinator::Query& query, size_t join,
-                               const std::vector<uint32_t>& partitions) {
-  const proto::Table& driving = *query.tables[static_cast<size_t>(query.plan.driving)];
-  const std::optional<int> key = optimizer::MatchingKey(query.plan, query.plan.joins[join], query.tables);
-  return partitioner::NeededPartitions(driving, BuildSide(query, join), key, partitions);
-}
-
 }  // namespace
 
 MulticastCoordinator::~MulticastCoordinator() {
@@ -71,20 +59,21 @@ MulticastCoordinator::~MulticastCoordinator() {
   attachment_.catalog().ReleaseGroups(attachment_.member(), groups).IgnoreError();
 }
 
-std::string MulticastCoordinator::WhyRead(const Query& query, size_t join, Choice mode) const {
+std::string MulticastCoordinator::WhyRead(const Query& query, size_t build, Choice mode) const {
   const bool in_place = query.in_place && attachment_.fabric().capabilities().in_place;
-  const proto::Table& table = BuildSide(query, join);
+  const optimizer::StageTables::Build& side = query.stage.builds[build];
+  const proto::Table& table = *side.table;
   if (mode == Choice::kOff) return "nam.multicast is off";
   if (table.has_record()) return "its rows are records";
+  if (side.probes) return "it is built late";
   if (catalog::GroupCount(table) > 1) return "it was appended to";
   if (mode == Choice::kAuto && in_place) return "blocks are looked at in place";
   if (query.partitions.size() < 2) return "one compute server needs it";
-  const std::vector<uint32_t> first = NeededOf(query, join, query.partitions[0]);
+  const std::vector<uint32_t> first = query.stage.NeededOf(side, query.partitions[0]);
   for (const std::vector<uint32_t>& partitions : query.partitions) {
-    if (NeededOf(query, join, partitions) != first) return "each compute server needs a part of it";
+    if (query.stage.NeededOf(side, partitions) != first) return "each compute server needs a part of it";
   }
-  const uint64_t bytes =
-      ColumnBytes(table, query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)].columns);
+  const uint64_t bytes = ColumnBytes(table, side.columns);
   if (bytes == 0) return "it is empty";
   const uint64_t datagrams = DatagramsOf(table);
   if (mode == Choice::kAuto && datagrams > kDatagramsPerServer * query.partitions.size()) {
@@ -95,15 +84,15 @@ std::string MulticastCoordinator::WhyRead(const Query& query, size_t join, Choic
   return "";
 }
 
-std::string MulticastCoordinator::WhyNotCheaper(const Query& query, const std::vector<size_t>& joins) const {
+std::string MulticastCoordinator::WhyNotCheaper(const Query& query, const std::vector<size_t>& builds) const {
   optimizer::ReplicatedSides sides{.servers = static_cast<int>(query.partitions.size()),
                                    .threads = query.threads};
   std::set<MemoryServerId> homes;
-  for (const size_t join : joins) {
-    const proto::Table& table = BuildSide(query, join);
-    const auto& planned = query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)];
-    const auto bytes = static_cast<double>(ColumnBytes(table, planned.columns));
-    sides.rows += planned.rows;
+  for (const size_t build : builds) {
+    const optimizer::StageTables::Build& side = query.stage.builds[build];
+    const proto::Table& table = *side.table;
+    const auto bytes = static_cast<double>(ColumnBytes(table, side.columns));
+    sides.rows += static_cast<double>(table.rows());
     sides.bytes += bytes;
     sides.datagrams += std::max(bytes / fabric::kMaxDatagramBytes, static_cast<double>(BlocksOf(table)));
     for (const proto::Chain& chain : table.partitions()) {
@@ -120,39 +109,39 @@ std::string MulticastCoordinator::WhyNotCheaper(const Query& query, const std::v
 absl::StatusOr<std::vector<std::string>> MulticastCoordinator::Start(const Query& query, Choice mode) {
   End();
   std::vector<std::string> why_read;
-  std::vector<size_t> joins;
-  for (size_t join = 0; join < query.plan.joins.size(); ++join) {
-    why_read.push_back(WhyRead(query, join, mode));
-    if (why_read.back().empty()) joins.push_back(join);
+  std::vector<size_t> builds;
+  for (size_t build = 0; build < query.stage.builds.size(); ++build) {
+    why_read.push_back(WhyRead(query, build, mode));
+    if (why_read.back().empty()) builds.push_back(build);
   }
-  if (joins.empty()) return why_read;
+  if (builds.empty()) return why_read;
   if (mode == Choice::kAuto) {
-    const std::string why = WhyNotCheaper(query, joins);
-    for (const size_t join : joins) why_read[join] = why;
+    const std::string why = WhyNotCheaper(query, builds);
+    for (const size_t build : builds) why_read[build] = why;
     if (!why.empty()) return why_read;
   }
-  const absl::Status status = StartStreams(query, joins);
+  const absl::Status status = StartStreams(query, builds);
   if (status.ok()) return why_read;
   const bool unread = channel_ != nullptr && channel_->broken();
   const bool lost = unread || catalog::Unanswered(status);
   if (unread) channel_.reset();
   End(/*tell=*/!lost);
   if (lost) return status;
-  for (size_t join : joins) {
-    why_read[join] = absl::StrFormat("multicast not available: %s", std::string(status.message()));
+  for (size_t build : builds) {
+    why_read[build] = absl::StrFormat("multicast not available: %s", std::string(status.message()));
   }
   return why_read;
 }
 
-absl::Status MulticastCoordinator::StartStreams(const Query& query, const std::vector<size_t>& joins) {
+absl::Status MulticastCoordinator::StartStreams(const Query& query, const std::vector<size_t>& builds) {
   ending_.clear();
   std::vector<storage::MulticastTable> tables;
   std::set<MemoryServerId> homes;
-  for (size_t join : joins) {
-    NAM_ASSIGN_OR_RETURN(storage::MulticastTable table, Describe(query, join));
+  for (size_t build : builds) {
+    NAM_ASSIGN_OR_RETURN(storage::MulticastTable table, Describe(query, build));
     for (const storage::MulticastTable::Chain& chain : table.chains) {
       proto::MulticastChain& out = *streams_.add_chains();
-      out.set_pipeline(query.pipelines[join]);
+      out.set_pipeline(query.stage.builds[build].pipeline);
       out.set_partition(chain.partition);
       out.mutable_pointers()->Add(chain.pointers.begin(), chain.pointers.end());
       for (uint64_t pointer : chain.pointers)
@@ -218,11 +207,11 @@ absl::Status MulticastCoordinator::StartSenders(const std::vector<MemoryServerId
   return failed;
 }
 
-absl::StatusOr<storage::MulticastTable> MulticastCoordinator::Describe(const Query& query, size_t join) {
-  const proto::Table& table = BuildSide(query, join);
-  const auto& columns = query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)].columns;
-  storage::MulticastTable out{partitioner::StreamTableOf(table, columns), {}};
-  for (uint32_t partition : NeededOf(query, join, query.partitions[0])) {
+absl::StatusOr<storage::MulticastTable> MulticastCoordinator::Describe(const Query& query, size_t build) {
+  const optimizer::StageTables::Build& side = query.stage.builds[build];
+  const proto::Table& table = *side.table;
+  storage::MulticastTable out{partitioner::StreamTableOf(table, side.columns), {}};
+  for (uint32_t partition : query.stage.NeededOf(side, query.partitions[0])) {
     const proto::Chain& chain = table.partitions(static_cast<int>(partition));
     if (chain.blocks() == 0) continue;
     NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t>* pointers, Pointers(table, partition));

@@ -10,8 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
-#include "optimizer/assignment.h"
-#include "optimizer/plan.h"
+#include "optimizer/stage_tables.h"
 #include "proto/compute.pb.h"
 #include "session/settings.h"
 #include "storage/channel.h"
@@ -35,16 +34,14 @@ class MulticastCoordinator {
   ~MulticastCoordinator();
 
   struct Query {
-    const optimizer::Plan& plan;
-    const optimizer::TableRefs& tables;
-    std::vector<uint32_t> pipelines;                // in the physical plan, by join of plan.joins: builds it
-    std::vector<std::vector<uint32_t>> partitions;  // of the driving table, for each compute server
+    const optimizer::StageTables& stage;            // claims a table
+    std::vector<std::vector<uint32_t>> partitions;  // of the claimed table, for each compute server
     int threads = 1;                                // the fewest of a compute server
     bool in_place = false;                          // blocks are used in place, if the fabric can
   };
-  /// Starts the streams of a query. Returns for each join the reason why its build side is READ, or an empty
-  /// text if it is multicast. Fails only if a memory server with some of the blocks does not answer: a READ
-  /// would only wait for it again.
+  /// Starts the streams of a query. Returns for each build side the reason why it is READ, or an empty text
+  /// if it is multicast. Fails only if a memory server with some of the blocks does not answer: a READ would
+  /// only wait for it again.
   absl::StatusOr<std::vector<std::string>> Start(const Query& query, Choice mode);
   /// The streams for the compute server with number `member` in Query::partitions.
   proto::MulticastStreams StreamsFor(uint32_t member) const;
@@ -52,13 +49,13 @@ class MulticastCoordinator {
   void End(bool tell = true);
 
  private:
-  std::string WhyRead(const Query& query, size_t join, Choice mode) const;
+  std::string WhyRead(const Query& query, size_t build, Choice mode) const;
   /// The reason not to multicast these build sides; empty if multicast is estimated to pay.
-  std::string WhyNotCheaper(const Query& query, const std::vector<size_t>& joins) const;
-  absl::Status StartStreams(const Query& query, const std::vector<size_t>& joins);
+  std::string WhyNotCheaper(const Query& query, const std::vector<size_t>& builds) const;
+  absl::Status StartStreams(const Query& query, const std::vector<size_t>& builds);
   absl::Status StartSenders(const std::vector<MemoryServerId>& servers,
                             const std::vector<proto::StartMulticastRequest>& requests);
-  absl::StatusOr<storage::MulticastTable> Describe(const Query& query, size_t join);
+  absl::StatusOr<storage::MulticastTable> Describe(const Query& query, size_t build);
   absl::StatusOr<const std::vector<uint64_t>*> Pointers(const proto::Table& table, uint32_t partition);
   absl::Status FindGroups(const std::vector<MemoryServerId>& servers);
 

@@ -74,7 +74,7 @@ std::function<uint64_t(const partitioner::Piece&)> RowsOf(const PlacedStage& pla
       return optimizer::RowsOf(parts, piece);
     };
   }
-  return [table = placed.tables[static_cast<size_t>(placed.plan.driving)]](const partitioner::Piece& piece) {
+  return [table = placed.tables.claimed->table](const partitioner::Piece& piece) {
     return partitioner::RowsOf(*table, piece);
   };
 }
@@ -84,15 +84,6 @@ bool WritesScratch(const proto::PhysicalPlan& plan, uint32_t stage) {
   const uint32_t claimed = plan.stages(static_cast<int>(stage)).claimed();
   const proto::SinkNode& sink = plan.pipelines(static_cast<int>(claimed)).sink();
   return sink.has_partition() || sink.aggregate().parts() > 0 || sink.result().runs() > 0;
-}
-
-/// A stage's pipelines, in the plan's order.
-std::vector<uint32_t> PipelinesOf(const proto::PhysicalPlan& plan, uint32_t stage) {
-  std::vector<uint32_t> pipelines;
-  for (int p = 0; p < plan.pipelines_size(); ++p) {
-    if (plan.pipelines(p).stage() == stage) pipelines.push_back(static_cast<uint32_t>(p));
-  }
-  return pipelines;
 }
 
 }  // namespace
@@ -183,13 +174,11 @@ optimizer::Assignment StageRunner::Share(const PlacedStage& placed, const Record
                                          size_t servers, uint32_t threads) {
   const auto count = static_cast<int>(servers);
   if (placed.parts > 0) return ShareParts(placed, count, threads);
-  const auto driving = static_cast<size_t>(placed.plan.driving);
-  if (!sql::IsRecordTable(*placed.tables[driving]))
-    return optimizer::Assign(placed.plan, placed.tables, count, static_cast<int>(threads));
+  const optimizer::StageTables::Side& claimed = *placed.tables.claimed;
+  if (!sql::IsRecordTable(*claimed.table))
+    return optimizer::Assign(placed.tables, count, static_cast<int>(threads));
   const uint64_t pieces = kRecordPiecesOfAThread * threads * servers;
-  return optimizer::AssignRecords(
-      placed.plan, placed.tables,
-      records->PiecesOf(placed.first_table + static_cast<uint32_t>(driving), pieces), count);
+  return optimizer::AssignRecords(placed.tables, records->PiecesOf(claimed.number, pieces), count);
 }
 
 proto::AttemptRequest StageRunner::RequestOf(const plan::PhysicalPlan& plan,
@@ -204,20 +193,15 @@ proto::AttemptRequest StageRunner::RequestOf(const plan::PhysicalPlan& plan,
   return request;
 }
 
-absl::Status StageRunner::StartMulticast(PlacedStage& placed, std::vector<uint32_t> pipelines) {
-  NAM_CHECK(placed.extended || pipelines.size() > placed.plan.joins.size());
-  MulticastCoordinator::Query shares{.plan = placed.plan,
-                                     .tables = placed.tables,
-                                     .pipelines = std::move(pipelines),
-                                     .partitions = {},
-                                     .in_place = settings_.in_place};
+absl::Status StageRunner::StartMulticast(PlacedStage& placed) {
+  MulticastCoordinator::Query shares{
+      .stage = placed.tables, .partitions = {}, .in_place = settings_.in_place};
   for (const ServerReport& server : placed.servers) {
     const int threads = std::max(1, static_cast<int>(server.member.threads()));
     shares.threads = shares.partitions.empty() ? threads : std::min(shares.threads, threads);
     shares.partitions.push_back(partitioner::PartitionsOf(server.share.pieces));
   }
-  NAM_ASSIGN_OR_RETURN(placed.why_read,
-                       multicast_->Start(shares, placed.extended ? Choice::kOff : settings_.multicast));
+  NAM_ASSIGN_OR_RETURN(placed.why_read, multicast_->Start(shares, settings_.multicast));
   return absl::OkStatus();
 }
 
@@ -228,7 +212,7 @@ absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, Pl
   if (WritesScratch(request.plan(), number)) request.set_scratch(scratch_.Open());
   if (output.table != nullptr) *request.mutable_write() = output.table->ForServers();
   if (placed.streamed()) return RunStreamed(std::move(request), placed, output);
-  if (placed.parts == 0) NAM_RETURN_IF_ERROR(StartMulticast(placed, PipelinesOf(request.plan(), number)));
+  if (placed.parts == 0) NAM_RETURN_IF_ERROR(StartMulticast(placed));
   QueryRun run({.request = std::move(request),
                 .servers = placed.servers,
                 .clients = *clients_,
@@ -300,8 +284,7 @@ void AddWork(const PlacedStage& placed, QueryWork& work) {
 std::function<void(uint64_t)> StageRunner::ProgressOf(const PlacedStage& placed) {
   if (!progress_) return nullptr;
   QueryProgress progress;
-  progress.table =
-      placed.parts > 0 ? "groups" : placed.tables[static_cast<size_t>(placed.plan.driving)]->name();
+  progress.table = placed.parts > 0 ? "groups" : placed.tables.claimed->table->name();
   for (const ServerReport& server : placed.servers) progress.rows += server.share.rows;
   return [this, progress](uint64_t rows_done) mutable {
     const int64_t now_ns = attachment_.fabric().clock().NowNs();
@@ -331,9 +314,7 @@ void StageRunner::TellFinishing(uint64_t rows) {
 WorkCounters* StageRunner::CountersFor(const PlacedStage& placed) {
   uint64_t bytes = 0;
   for (const ServerReport& server : placed.servers) bytes += server.share.driving_bytes;
-  double tuples = placed.pairs;
-  for (const optimizer::Plan::Join& join : placed.plan.joins) tuples += join.rows_after;
-  const bool large = bytes >= kWorthClaimingBytes || tuples >= kWorthClaimingTuples;
+  const bool large = bytes >= kWorthClaimingBytes || placed.tuples >= kWorthClaimingTuples;
   const bool wanted = settings_.work_queue == Choice::kOn || (settings_.work_queue == Choice::kAuto && large);
   if (!wanted) return nullptr;
   if (counters_ == nullptr) {

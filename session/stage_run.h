@@ -14,7 +14,7 @@
 #include "execution/exchange/exchange_layout.h"
 #include "optimizer/assignment.h"
 #include "optimizer/join_cost.h"
-#include "optimizer/plan.h"
+#include "optimizer/stage_tables.h"
 #include "plan/physical.h"
 #include "session/catalog_tables.h"
 #include "session/compute_clients.h"
@@ -38,18 +38,15 @@ struct JoinedParts {
 
 /// A stage of compute servers before it runs: its properties, and the servers with work.
 struct PlacedStage {
-  optimizer::Plan plan;
-  optimizer::TableRefs tables;
-  uint32_t first_table = 0;            // in the physical plan: where `tables` begin
-  bool extended = false;               // has build sides outside of `plan`
-  double pairs = 0;                    // estimated pairs that its joins without keys compare
-  uint32_t parts = 0;                  // claimed instead of the driving table: then there is no `plan`
-  std::optional<JoinedParts> join;     // if it claims parts of two sides
-  execution::ExchangeShape exchanges;  // of a streamed stage: nothing is claimed, and there is no `plan`
+  optimizer::StageTables tables;
+  double tuples = 0;                // estimated: rows behind its joins, pairs that those without keys compare
+  uint32_t parts = 0;               // claimed instead of a table
+  std::optional<JoinedParts> join;  // if it claims parts of two sides
+  execution::ExchangeShape exchanges;  // of a streamed stage: nothing is claimed
   bool streamed() const { return exchanges.exchanges > 0; }
   std::vector<proto::Directory> inputs;  // their places
   std::vector<ServerReport> servers;     // those with work
-  std::vector<std::string> why_read;     // after the run, by join; empty if it was multicast
+  std::vector<std::string> why_read;     // after the run, by build side; empty if it was multicast
 };
 
 /// Runs stages of compute servers for a session, and keeps resources for them from query to query:
@@ -91,8 +88,7 @@ class StageRunner {
   absl::Status RunStreamed(proto::AttemptRequest request, PlacedStage& placed, const StageOutput& output);
   static optimizer::Assignment Share(const PlacedStage& placed, const RecordReads* records, size_t servers,
                                      uint32_t threads);
-  /// `pipelines`: the stage's, of which the first build the star's joins.
-  absl::Status StartMulticast(PlacedStage& placed, std::vector<uint32_t> pipelines);
+  absl::Status StartMulticast(PlacedStage& placed);
   /// Translates QueryRun's progress for the session's caller.
   std::function<void(uint64_t)> ProgressOf(const PlacedStage& placed);
   /// Words to claim work from, if the query is large enough and memory is available.

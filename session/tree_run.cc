@@ -76,16 +76,18 @@ bool MayNeedScratch(const plan::PhysicalPlan& plan) {
   });
 }
 
-/// The comparisons of joins without keys in a stage's claimed pipeline: a row with each of the build side's.
-double PairsOf(const plan::PhysicalPlan& plan, uint32_t stage) {
+/// The rows behind the joins of a stage's claimed pipeline; of a join without keys, the pairs that it
+/// compares: each row with all of the build side's.
+double TuplesOf(const plan::PhysicalPlan& plan, uint32_t stage) {
   const plan::Pipeline& claimed = plan.pipelines[plan.stages[stage].claimed];
-  double pairs = 0;
+  double tuples = 0;
   for (size_t s = 0; s < claimed.steps.size(); ++s) {
     const auto* const probe = std::get_if<plan::ProbeStep>(&claimed.steps[s]);
-    if (probe == nullptr || !probe->keys.empty()) continue;
-    pairs += claimed.estimates[s].rows * optimizer::RowsLeft(plan, probe->build);
+    if (probe == nullptr) continue;
+    tuples += probe->keys.empty() ? claimed.estimates[s].rows * optimizer::RowsLeft(plan, probe->build)
+                                  : claimed.estimates[s + 1].rows;
   }
-  return pairs;
+  return tuples;
 }
 
 /// The earlier stages whose parts this one reads.
@@ -146,11 +148,8 @@ absl::Status TreeRun::Plan(size_t stages_kept) {
   for (size_t s = stages_kept; s < lowered().stages.size(); ++s) {
     const optimizer::ServerStage& stage = lowered().stages[s];
     PlacedStage& placed = current_.stages.emplace_back();
-    placed.plan = stage.star;
-    placed.tables = stage.tables;
-    placed.first_table = stage.first_table;
-    placed.extended = stage.extended;
-    placed.pairs = PairsOf(plan(), static_cast<uint32_t>(s));
+    placed.tables = optimizer::StageTablesOf(plan(), lowered().tables, static_cast<uint32_t>(s));
+    placed.tuples = TuplesOf(plan(), static_cast<uint32_t>(s));
     placed.parts = stage.parts;
     placed.join = JoinedBy(plan(), static_cast<uint32_t>(s));
     NAM_ASSIGN_OR_RETURN(placed.exchanges, execution::ExchangeShapeOf(plan(), static_cast<uint32_t>(s)));
@@ -407,8 +406,7 @@ std::vector<std::string> TreeRun::Describe(const std::optional<Ran>& ran, bool j
     query.result_ms = ran->ms;
   }
   for (const PlacedStage& stage : current_.stages)
-    query.stages.push_back({stage.plan, stage.tables, stage.extended, stage.parts, stage.streamed(),
-                            stage.servers, stage.why_read});
+    query.stages.push_back({stage.tables, stage.parts, stage.streamed(), stage.servers, stage.why_read});
   if (json) return {ExplainAsJson(query)};
   return session::Explain(query);
 }

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "plan/expression_tree.h"
+#include "plan/table_schema.h"
 
 namespace nam::optimizer {
 namespace {
@@ -63,10 +63,16 @@ struct PartitionedStar {
     f = Table("f", {"x", "y"}, {{"x", 4}, {"y", 4}}, 16);
     a = Table("a", {"k"}, {{"k", 4}}, 4);
     b = Table("b", {"k"}, {{"k", 2}}, 2);
-    plan.tables.resize(3);
-    for (auto& table : plan.tables) table.columns = {0};
-    plan.joins = {Join(1, 0), Join(2, 1)};
-    tables = {f, a, b};
+    Claim();
+    stage.builds = {Build(a, 0), Build(b, std::nullopt)};
+  }
+  void Claim() { stage.claimed = {.table = f, .columns = {0}}; }
+  static StageTables::Build Build(std::shared_ptr<const proto::Table> table, std::optional<int> key) {
+    StageTables::Build build;
+    build.table = std::move(table);
+    build.columns = {0};
+    build.co_partitioned_key = key;
+    return build;
   }
   static std::shared_ptr<proto::Table> Table(const std::string& name, const std::vector<std::string>& columns,
                                              const std::vector<std::pair<std::string, uint32_t>>& keys,
@@ -85,54 +91,31 @@ struct PartitionedStar {
     for (int p = 0; p < partitions; ++p) table->add_partitions()->set_rows(100);
     return table;
   }
-  static Plan::Join Join(int table, int probe_column) {
-    Plan::Join join;
-    join.table = table;
-    join.probe_keys = {Column(0, probe_column)};
-    join.build_keys = {Column(table, 0)};
-    return join;
-  }
-  static plan::Expr Column(int table, int column) {
-    plan::Expr expr = plan::MakeNode(plan::Op::kColumn, Type::Integer(), -1, {});
-    expr.column = {table, column};
-    return expr;
-  }
-  Plan plan;
   std::shared_ptr<proto::Table> f, a, b;
-  TableRefs tables;
+  StageTables stage;
 };
-
-/// The build side's partitions that a server with these of the driving table needs.
-std::vector<uint32_t> Needed(const PartitionedStar& star, const Plan::Join& join,
-                             const std::vector<uint32_t>& partitions) {
-  return partitioner::NeededPartitions(*star.f, *star.tables[static_cast<size_t>(join.table)],
-                                       MatchingKey(star.plan, join, star.tables), partitions);
-}
 
 TEST(Assignment, MatchesPartitionsWithTheSameFunctionOnly) {
   PartitionedStar star;
-  EXPECT_EQ(MatchingKey(star.plan, star.plan.joins[0], star.tables), std::optional<int>(0));
-  EXPECT_EQ(MatchingKey(star.plan, star.plan.joins[1], star.tables), std::nullopt) << "2 parts against 4";
-  Plan::Join both = star.plan.joins[0];
-  both.probe_keys.insert(both.probe_keys.begin(), PartitionedStar::Column(0, 1));
-  both.build_keys.insert(both.build_keys.begin(), plan::MakeNode(plan::Op::kCast, Type::Decimal(2), -1,
-                                                                 {PartitionedStar::Column(1, 0)}));
-  EXPECT_EQ(MatchingKey(star.plan, both, star.tables), std::optional<int>(0)) << "one of two keys is enough";
+  const auto match = [&](const proto::Table& build, uint32_t column) {
+    return plan::MatchingKey(build, 0, *star.f, column);
+  };
+  EXPECT_EQ(match(*star.a, 0), std::optional<int32_t>(0));
+  EXPECT_EQ(match(*star.a, 1), std::optional<int32_t>(1));
+  EXPECT_EQ(match(*star.b, 0), std::nullopt) << "2 parts against 4";
   star.a->mutable_partitioning(0)->set_function(proto::XXH3);
-  EXPECT_EQ(MatchingKey(star.plan, star.plan.joins[0], star.tables), std::nullopt)
-      << "as many, but other keys";
-  star.a->mutable_partitioning(0)->set_function(proto::MODULO);
+  EXPECT_EQ(match(*star.a, 0), std::nullopt) << "as many, but other keys";
   EXPECT_EQ(PartOf(*star.f, 7, 0), 1u);
   EXPECT_EQ(PartOf(*star.f, 7, 1), 3u);
-  EXPECT_EQ(Needed(star, star.plan.joins[0], {4, 5, 7}), std::vector<uint32_t>{1});
-  EXPECT_EQ(Needed(star, star.plan.joins[1], {4}), (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(star.stage.NeededOf(star.stage.builds[0], {4, 5, 7}), std::vector<uint32_t>{1});
+  EXPECT_EQ(star.stage.NeededOf(star.stage.builds[1], {4}), (std::vector<uint32_t>{0, 1}));
 }
 
 TEST(Assignment, CoversEveryPartitionOnceAndCountsReplication) {
   PartitionedStar star;
   star.f->mutable_partitions(0)->set_rows(0);
   for (int servers : {1, 2, 3, 4, 7, 20}) {
-    const Assignment assignment = Assign(star.plan, star.tables, servers);
+    const Assignment assignment = Assign(star.stage, servers);
     std::vector<int> seen(16);
     for (const auto& share : assignment.servers) {
       for (uint32_t p : PartitionsOf(share.pieces)) ++seen[p];
@@ -200,9 +183,9 @@ uint64_t OptimumOfBlocks(const PartitionedStar& star, int servers) {
         if (server_of[i] == s) share.push_back(blocks[i]);
       }
       for (const Piece& piece : share) bytes += RowsOf(*star.f, piece) * 4;
-      for (const Plan::Join& join : star.plan.joins) {
-        for (const uint32_t p : Needed(star, join, PartitionsOf(share)))
-          bytes += star.tables[static_cast<size_t>(join.table)]->partitions(static_cast<int>(p)).rows() * 4;
+      for (const StageTables::Build& build : star.stage.builds) {
+        for (const uint32_t p : star.stage.NeededOf(build, PartitionsOf(share)))
+          bytes += build.table->partitions(static_cast<int>(p)).rows() * 4;
       }
       largest = std::max(largest, bytes);
     }
@@ -228,7 +211,7 @@ TEST(Assignment, IsCloseToTheOptimumOfBlocksOnSmallCases) {
     for (proto::Table* build : {star.a.get(), star.b.get()}) {
       for (proto::Chain& chain : *build->mutable_partitions()) chain.set_rows(build_rows);
     }
-    const Assignment assignment = Assign(star.plan, star.tables, servers);
+    const Assignment assignment = Assign(star.stage, servers);
     ExpectWhole(star, assignment);
     const uint64_t optimum = OptimumOfBlocks(star, servers);
     if (build_rows == 0) {
@@ -246,7 +229,7 @@ TEST(Assignment, IsWithinFivePercentOfFairUnderSkew) {
     const uint64_t all = std::accumulate(rows.begin(), rows.end(), uint64_t{0});
     PartitionedStar star = StarOf(rows);
     for (const int servers : {2, 3, 4, 7, 16, 64}) {
-      const Assignment assignment = Assign(star.plan, star.tables, servers);
+      const Assignment assignment = Assign(star.stage, servers);
       ExpectWhole(star, assignment);
       const double fair = static_cast<double>(all) / servers;
       EXPECT_LE(static_cast<double>(assignment.LargestRows()), 1.05 * fair)
@@ -262,7 +245,7 @@ TEST(Assignment, ALargePartitionIsCutOnlyIfThatPaysForReplication) {
   for (const uint64_t build_rows : {uint64_t{10}, uint64_t{10'000'000}}) {
     PartitionedStar star = StarOf(rows);
     for (proto::Chain& chain : *star.a->mutable_partitions()) chain.set_rows(build_rows);
-    const Assignment assignment = Assign(star.plan, star.tables, 4);
+    const Assignment assignment = Assign(star.stage, 4);
     ExpectWhole(star, assignment);
     const auto working = std::count_if(assignment.servers.begin(), assignment.servers.end(),
                                        [](const auto& share) { return share.rows > 0; });
@@ -273,7 +256,7 @@ TEST(Assignment, ALargePartitionIsCutOnlyIfThatPaysForReplication) {
 TEST(Assignment, EvenPartitionsStayWhole) {
   PartitionedStar star = StarOf(std::vector<uint64_t>(16, 4'000));
   for (const int servers : {1, 2, 4, 8, 16}) {
-    for (const auto& share : Assign(star.plan, star.tables, servers).servers) {
+    for (const auto& share : Assign(star.stage, servers).servers) {
       for (const Piece& piece : share.pieces) EXPECT_EQ(piece.blocks, 400u);
     }
   }
@@ -284,19 +267,19 @@ TEST(Assignment, ThreadsGetPiecesOfAPartitionThatIsLargeForThem) {
   rows[3] = 64 * 32'800;
   PartitionedStar star = StarOf(rows);
   for (const int threads : {1, 4}) {
-    const Assignment assignment = Assign(star.plan, star.tables, 1, threads);
+    const Assignment assignment = Assign(star.stage, 1, threads);
     ExpectWhole(star, assignment);
     EXPECT_EQ(assignment.servers[0].pieces.size(), 16u * static_cast<unsigned>(threads));
   }
   star = StarOf(std::vector<uint64_t>(16, 1'000));
-  const Assignment small = Assign(star.plan, star.tables, 1, 4);
+  const Assignment small = Assign(star.stage, 1, 4);
   for (const Piece& piece : small.servers[0].pieces)
     EXPECT_EQ(piece.blocks, 100u) << "small ones are not worth it";
 }
 
 TEST(Assignment, RunsSpareReplicationWhenPartitionsAreEqual) {
   PartitionedStar star;
-  const Assignment assignment = Assign(star.plan, star.tables, 2);
+  const Assignment assignment = Assign(star.stage, 2);
   for (const auto& share : assignment.servers) EXPECT_EQ(share.build_bytes, (2 * 100 + 200) * 4u);
 }
 
@@ -306,10 +289,9 @@ TEST(Assignment, RunsGoByTheKeyOfTheLargestBuildSide) {
   for (int p = 0; p < 4; ++p) star.b->mutable_partitions(p)->set_rows(1000);
   star.a->set_rows(400);
   star.b->set_rows(4000);
-  star.tables[2] = star.b;
-  for (const auto& share : Assign(star.plan, star.tables, 4).servers)
-    EXPECT_EQ(share.build_bytes, (4 * 100 + 1000) * 4u);
-  for (const auto& share : Assign(star.plan, star.tables, 8).servers)
+  star.stage.builds[1] = PartitionedStar::Build(star.b, 1);
+  for (const auto& share : Assign(star.stage, 4).servers) EXPECT_EQ(share.build_bytes, (4 * 100 + 1000) * 4u);
+  for (const auto& share : Assign(star.stage, 8).servers)
     EXPECT_EQ(share.build_bytes, (2 * 100 + 1000) * 4u) << "the other key divides what is left";
 }
 
@@ -319,13 +301,12 @@ TEST(Assignment, RecordsAreSharedOutInRuns) {
   auto build = std::make_shared<proto::Table>();
   build->add_columns()->mutable_encoding()->set_width(4);
   build->add_partitions()->set_rows(1'000);
-  Plan plan;
-  plan.tables.resize(2);
-  plan.tables[1].columns = {0};
-  plan.joins.push_back({.table = 1});
+  StageTables stage;
+  stage.claimed = {.table = driving};
+  stage.builds = {PartitionedStar::Build(build, std::nullopt)};
   const std::vector<partitioner::Piece> pieces = partitioner::RecordPieces(3, 10, 4, 100);
   for (const int servers : {1, 2, 4, 30}) {
-    const Assignment assignment = AssignRecords(plan, {driving, build}, pieces, servers);
+    const Assignment assignment = AssignRecords(stage, pieces, servers);
     std::vector<partitioner::Piece> all;
     uint64_t rows = 0;
     for (const Assignment::Share& share : assignment.servers) {

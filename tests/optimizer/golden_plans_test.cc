@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "optimizer/plan_query.h"
 #include "partitioner/loader.h"
+#include "plan/flow.h"
 #include "sql/logical_binder.h"
 #include "ssb/generator.h"
 #include "ssb/queries.h"
@@ -47,13 +48,19 @@ void LoadSsb(catalog::Attachment& attachment) {
 
 /// `lineorder 0.13 > part 0.04 = 3,140 > …`: the streamed table, then each build side with its estimated
 /// share of rows and the rows that are left.
-std::string Show(const Plan& plan) {
-  const auto& driving = plan.tables[static_cast<size_t>(plan.driving)];
-  std::string text = absl::StrFormat("%s %.3g", driving.name, driving.selectivity);
-  for (const Plan::Join& join : plan.joins) {
-    const auto& table = plan.tables[static_cast<size_t>(join.table)];
-    absl::StrAppend(&text,
-                    absl::StrFormat(" > %s %.2g = %.0f", table.name, table.selectivity, join.rows_after));
+std::string Show(const LoweredPlan& lowered) {
+  const plan::PhysicalPlan& plan = lowered.plan;
+  const plan::Pipeline& claimed = plan.pipelines[plan.stages[0].claimed];
+  const auto name = [&](const plan::Pipeline& pipeline) {
+    return lowered.tables[plan::ScanOf(pipeline)->table]->name();
+  };
+  std::string text = absl::StrFormat("%s %.3g", name(claimed), claimed.estimates[0].selectivity);
+  for (size_t s = 0; s < claimed.steps.size(); ++s) {
+    const auto* probe = std::get_if<plan::ProbeStep>(&claimed.steps[s]);
+    if (probe == nullptr) continue;
+    const plan::Pipeline& build = plan.pipelines[probe->build];
+    absl::StrAppend(&text, absl::StrFormat(" > %s %.2g = %.0f", name(build), build.estimates[0].selectivity,
+                                           claimed.estimates[s + 1].rows));
   }
   return text;
 }
@@ -64,7 +71,7 @@ std::string StarText(const std::string& text, sql::TableSource& tables) {
   if (!tree.ok()) return "";
   const auto plan = PlanQuery(*std::move(tree));
   EXPECT_TRUE(plan.ok()) << plan.status();
-  return plan.ok() ? Show(plan->lowered.stages.at(0).star) : "";
+  return plan.ok() ? Show(plan->lowered) : "";
 }
 
 TEST(GoldenPlans, OfSsbsQueriesAtATenth) {

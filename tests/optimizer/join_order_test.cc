@@ -3,8 +3,8 @@
 #include <map>
 #include <string>
 
-#include "optimizer/cost_model.h"
 #include "optimizer/plan_query.h"
+#include "plan/flow.h"
 #include "sql/logical_binder.h"
 #include "types/wire.h"
 
@@ -52,17 +52,32 @@ class IntegerTables final : public sql::TableSource {
   std::map<std::string, std::shared_ptr<const proto::Table>> tables_;
 };
 
+/// A plan of one stage of servers, which streams a table through probes.
 struct PlannedStar {
-  Plan plan;
+  plan::PhysicalPlan plan;
   TableRefs tables;
 
+  const plan::Pipeline& claimed() const { return plan.pipelines[plan.stages[0].claimed]; }
+  const plan::ProbeStep& Probe(size_t j) const { return std::get<plan::ProbeStep>(claimed().steps.at(j)); }
+  const plan::BuildSink& Build(size_t j) const {
+    return std::get<plan::BuildSink>(plan.pipelines[Probe(j).build].sink);
+  }
+  double RowsAfter(size_t j) const { return claimed().estimates.at(j + 1).rows; }
   /// The streamed table, followed by the build sides.
   std::string Order() const {
-    std::string text = plan.tables[static_cast<size_t>(plan.driving)].name;
-    for (const Plan::Join& join : plan.joins) text += " " + plan.tables[static_cast<size_t>(join.table)].name;
+    std::string text = NameOf(claimed());
+    for (const plan::StepNode& step : claimed().steps) {
+      if (const auto* probe = std::get_if<plan::ProbeStep>(&step); probe != nullptr)
+        text += " " + NameOf(plan.pipelines[probe->build]);
+    }
     return text;
   }
-  double Selectivity(size_t table) const { return plan.tables[table].selectivity; }
+  double Selectivity() const { return claimed().estimates[0].selectivity; }
+
+ private:
+  const std::string& NameOf(const plan::Pipeline& pipeline) const {
+    return tables[plan::ScanOf(pipeline)->table]->name();
+  }
 };
 
 PlannedStar PlanStar(IntegerTables& statistics, const std::string& text) {
@@ -70,9 +85,8 @@ PlannedStar PlanStar(IntegerTables& statistics, const std::string& text) {
   EXPECT_TRUE(tree.ok()) << tree.status();
   auto lowered = PlanQuery(*std::move(tree));
   EXPECT_TRUE(lowered.ok()) << lowered.status();
-  ServerStage& stage = lowered->lowered.stages.at(0);
-  PlannedStar planned{.plan = std::move(stage.star), .tables = std::move(stage.tables)};
-  return planned;
+  EXPECT_EQ(lowered->lowered.stages.size(), 1u);
+  return {.plan = std::move(lowered->lowered.plan), .tables = std::move(lowered->lowered.tables)};
 }
 
 IntegerTables StarTables() {
@@ -88,7 +102,7 @@ TEST(Selectivity, RangesOfOneColumnAreIntersected) {
   IntegerTables statistics;
   statistics.Add("t", 1000, {{"x", 100, 1, 100}, {"y", 10, 0, 9, /*nulls=*/500}});
   const auto share = [&](const std::string& where) {
-    return PlanStar(statistics, "select count(*) from t where " + where).Selectivity(0);
+    return PlanStar(statistics, "select count(*) from t where " + where).Selectivity();
   };
   EXPECT_NEAR(share("x between 26 and 35"), 0.1, 1e-9);
   EXPECT_NEAR(share("x >= 26 and 35 >= x and x > 10"), 0.1, 1e-9);
@@ -141,11 +155,10 @@ TEST(JoinOrder, EqualitiesOfTwoTablesAreKeysTogether) {
   const PlannedStar star =
       PlanStar(statistics, "select count(*) from offer, line where op = lp and ls = os and op + ls > 3");
   ASSERT_EQ(star.Order(), "line offer");
-  const Plan::Join& join = star.plan.joins[0];
-  EXPECT_EQ(join.probe_keys.size(), 2u);
-  EXPECT_EQ(join.build_keys.size(), 2u);
-  EXPECT_EQ(join.residuals.size(), 1u);
-  EXPECT_NEAR(join.rows_after, 6'000'000, 1) << "no more pairs of values than rows";
+  EXPECT_EQ(star.Probe(0).keys.size(), 2u);
+  EXPECT_EQ(star.Build(0).keys.size(), 2u);
+  EXPECT_EQ(star.Probe(0).residuals.size(), 1u);
+  EXPECT_NEAR(star.RowsAfter(0), 6'000'000, 1) << "no more pairs of values than rows";
 }
 
 TEST(JoinOrder, AUniqueKeyIsEnough) {
@@ -154,10 +167,9 @@ TEST(JoinOrder, AUniqueKeyIsEnough) {
   statistics.Add("supplier", 10'000, {{"sn", 25, 0, 24}, {"sk", 10'000, 0, 9'999, 0, /*unique=*/true}});
   const PlannedStar star =
       PlanStar(statistics, "select count(*) from line, supplier where ln = sn and ls = sk");
-  const Plan::Join& join = star.plan.joins.at(0);
-  ASSERT_EQ(join.build_keys.size(), 1u);
-  EXPECT_EQ(join.build_keys[0].column.column, 1);
-  EXPECT_EQ(join.residuals.size(), 1u) << "the other equality";
+  ASSERT_EQ(star.Build(0).keys.size(), 1u);
+  EXPECT_TRUE(star.Build(0).unique);
+  EXPECT_EQ(star.Probe(0).residuals.size(), 1u) << "the other equality";
 }
 
 TEST(JoinOrder, ALargerTableIsBuiltIfLittleOfItIsLeft) {
@@ -183,48 +195,6 @@ TEST(JoinOrder, ManyTablesAreOrderedStepByStep) {
   statistics.Add("f", 1'000'000, keys);
   EXPECT_EQ(PlanStar(statistics, "select count(*) from " + from + " where " + where + " and x7 = 1").Order(),
             "f d7 d0 d1 d2 d3 d4 d5 d6 d8 d9 d10 d11");
-}
-
-/// Each of `servers` has its part of the streamed table; build sides go to all of them.
-std::vector<Assignment::Share> Shares(const PlannedStar& planned, int servers) {
-  return Assign(planned.plan, planned.tables, servers).servers;
-}
-
-TEST(CostModel, AStarIsCheaperPipelinedAndTheMoreSoTheMoreJoins) {
-  IntegerTables statistics = StarTables();
-  double before = 0;
-  for (const char* text :
-       {"select ax, count(*) from f, a where a = ak group by ax",
-        "select ax, count(*) from f, a, b where a = ak and b = bk group by ax",
-        "select ax, count(*) from f, a, b, c where a = ak and b = bk and c = ck group by ax"}) {
-    const PlannedStar planned = PlanStar(statistics, text);
-    const PlanCosts costs = CostsOf(planned.plan, planned.tables, Shares(planned, 8), 4);
-    EXPECT_TRUE(costs.pipelined_is_cheaper()) << text;
-    EXPECT_GT(costs.shuffle.ms() / costs.pipelined.ms(), before) << text;
-    before = costs.shuffle.ms() / costs.pipelined.ms();
-    EXPECT_GT(costs.shuffled_bytes, 7e6 / 8 * 4) << text;
-  }
-}
-
-TEST(CostModel, ALargeBuildSideThatEveryServerReadsIsCheaperShuffled) {
-  IntegerTables statistics;
-  statistics.Add("f", 4'000'000, {{"k", 3'000'000, 0, 2'999'999}});
-  statistics.Add("d", 3'000'000, {{"dk", 3'000'000, 0, 2'999'999}, {"dx", 10, 0, 9}});
-  const PlannedStar planned = PlanStar(statistics, "select dx, count(*) from f, d where k = dk group by dx");
-  const PlanCosts one = CostsOf(planned.plan, planned.tables, Shares(planned, 1), 4);
-  EXPECT_TRUE(one.pipelined_is_cheaper());
-  EXPECT_EQ(one.replicated_bytes, 0);
-  EXPECT_EQ(one.shuffled_bytes, 0);
-  const PlanCosts many = CostsOf(planned.plan, planned.tables, Shares(planned, 16), 4);
-  EXPECT_FALSE(many.pipelined_is_cheaper());
-  EXPECT_EQ(many.replicated_bytes, 15 * 3e6 * 8);
-  EXPECT_GT(one.pipelined.compute_ms, many.pipelined.compute_ms);
-}
-
-TEST(CostModel, NoServerCostsNothing) {
-  IntegerTables statistics = StarTables();
-  const PlannedStar planned = PlanStar(statistics, "select count(*) from f");
-  EXPECT_EQ(CostsOf(planned.plan, planned.tables, {}, 1).pipelined.ms(), 0);
 }
 
 }  // namespace

@@ -16,7 +16,6 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "optimizer/distribution.h"
-#include "optimizer/lower_star.h"
 #include "optimizer/plan_query.h"
 #include "plan/check.h"
 #include "plan/expression_tree.h"
@@ -134,7 +133,6 @@ class TablesWithStatistics final : public sql::TableSource {
 
 struct LoweredQuery {
   sql::FlatQuery query;
-  Plan star;
   TableRefs tables;
   plan::PhysicalPlan physical;
 
@@ -159,7 +157,6 @@ LoweredQuery LowerQuery(const std::string& text) {
   EXPECT_TRUE(lowered.ok()) << text << ": " << lowered.status();
   if (!lowered.ok()) return out;
   EXPECT_EQ(lowered->lowered.stages.size(), 1u) << text;
-  out.star = std::move(lowered->lowered.stages[0].star);
   out.tables = std::move(lowered->lowered.tables);
   out.physical = std::move(lowered->lowered.plan);
   return out;
@@ -240,32 +237,15 @@ Rows RowsFor(Random& random, const proto::Table& table) {
   return rows;
 }
 
-/// The star's rows, a tuple at a time: by table, the row that it comes from.
-class StarRun {
+/// The rows of a query's joins, a tuple at a time: by table of FROM, the row that it comes from.
+class FlatRun {
  public:
-  StarRun(const sql::FlatQuery& query, const Plan& star, const plan::testing::TableRows& tables)
-      : query_(query), star_(star), tables_(tables) {}
+  FlatRun(const sql::FlatQuery& query, const plan::testing::TableRows& tables)
+      : query_(query), tables_(tables) {}
 
   absl::StatusOr<Rows> Run() {
-    NAM_ASSIGN_OR_RETURN(std::vector<Tuple> tuples,
-                         Joined(Tuple(star_.tables.size()), star_.driving, nullptr));
-    for (const Plan::Join& join : star_.joins) {
-      std::vector<Tuple> next;
-      for (const Tuple& tuple : tuples) {
-        NAM_ASSIGN_OR_RETURN(const std::vector<Tuple> more, Joined(tuple, join.table, &join));
-        next.insert(next.end(), more.begin(), more.end());
-      }
-      tuples = std::move(next);
-    }
-    Rows out;
-    for (const Tuple& tuple : tuples) {
-      Row& row = out.emplace_back();
-      for (const Expr& e : Put()) {
-        NAM_ASSIGN_OR_RETURN(Value value, Eval(e, tuple));
-        row.push_back(std::move(value));
-      }
-    }
-    return out;
+    NAM_RETURN_IF_ERROR(Join(Tuple()));
+    return std::move(out_);
   }
 
  private:
@@ -300,30 +280,43 @@ class StarRun {
     return true;
   }
 
-  absl::StatusOr<std::vector<Tuple>> Joined(const Tuple& tuple, int table, const Plan::Join* join) const {
-    std::vector<Tuple> out;
-    for (const Row& row : tables_.at(static_cast<uint32_t>(table))) {
-      Tuple with = tuple;
-      with[static_cast<size_t>(table)] = &row;
-      NAM_ASSIGN_OR_RETURN(bool kept, AllTrue(star_.tables[static_cast<size_t>(table)].filters, with));
-      if (kept && join != nullptr) {
-        for (size_t k = 0; kept && k < join->probe_keys.size(); ++k) {
-          NAM_ASSIGN_OR_RETURN(const Value a, Eval(join->probe_keys[k], with));
-          NAM_ASSIGN_OR_RETURN(const Value b, Eval(join->build_keys[k], with));
-          kept = !a.null && !b.null && Compare(a, b) == 0;
-        }
-        if (kept) {
-          NAM_ASSIGN_OR_RETURN(kept, AllTrue(join->residuals, with));
-        }
-      }
-      if (kept) out.push_back(std::move(with));
+  absl::StatusOr<bool> Equal(const Tuple& tuple) const {
+    for (const auto& [left, right] : query_.joins) {
+      const auto value = [&](plan::ColumnRef column) {
+        return tuple[static_cast<size_t>(column.table)]->at(static_cast<size_t>(column.column));
+      };
+      const Value a = value(left), b = value(right);
+      if (a.null || b.null || Compare(a, b) != 0) return false;
     }
-    return out;
+    return true;
+  }
+
+  /// Adds the rows of all tuples that begin with this one.
+  absl::Status Join(Tuple tuple) {
+    if (tuple.size() < query_.tables.size()) {
+      for (const Row& row : tables_.at(static_cast<uint32_t>(tuple.size()))) {
+        Tuple with = tuple;
+        with.push_back(&row);
+        NAM_RETURN_IF_ERROR(Join(std::move(with)));
+      }
+      return absl::OkStatus();
+    }
+    NAM_ASSIGN_OR_RETURN(bool kept, Equal(tuple));
+    if (kept) {
+      NAM_ASSIGN_OR_RETURN(kept, AllTrue(query_.conjuncts, tuple));
+    }
+    if (!kept) return absl::OkStatus();
+    Row& row = out_.emplace_back();
+    for (const Expr& e : Put()) {
+      NAM_ASSIGN_OR_RETURN(Value value, Eval(e, tuple));
+      row.push_back(std::move(value));
+    }
+    return absl::OkStatus();
   }
 
   const sql::FlatQuery& query_;
-  const Plan& star_;
   const plan::testing::TableRows& tables_;
+  Rows out_;
 };
 
 std::vector<std::string> Sorted(const Rows& rows) {
@@ -336,7 +329,7 @@ std::vector<std::string> Sorted(const Rows& rows) {
   return out;
 }
 
-TEST(Lower, MeansWhatTheStarMeans) {
+TEST(Lower, MeansWhatTheQueryMeans) {
   for (const std::string& text : StarQueries()) {
     SCOPED_TRACE(text);
     const LoweredQuery planned = LowerQuery(text);
@@ -348,7 +341,7 @@ TEST(Lower, MeansWhatTheStarMeans) {
       Random random(seed);
       plan::testing::TableRows tables;
       for (uint32_t t = 0; t < planned.tables.size(); ++t) tables[t] = RowsFor(random, *planned.tables[t]);
-      const absl::StatusOr<Rows> wanted = StarRun(planned.query, planned.star, tables).Run();
+      const absl::StatusOr<Rows> wanted = FlatRun(planned.query, tables).Run();
       const absl::StatusOr<std::vector<Rows>> got = plan::testing::Run(planned.physical, tables);
       RC_ASSERT(wanted.ok() == got.ok());
       if (!wanted.ok()) return;
@@ -373,18 +366,26 @@ TEST(Lower, OrderAndLimitAreTheSinks) {
       << "the session sorts what it merges";
 }
 
-TEST(Lower, PartitionMatchesAreThoseOfTheStar) {
-  std::set<int32_t> seen;
+TEST(Lower, PartitionsMatchByTheKeysOfTheStreamedTable) {
+  const std::map<std::string, int32_t> keys = {{"customer", 0}, {"supplier", 1}, {"part", 2}, {"date", -1}};
+  std::set<std::string> seen;
   for (const ssb::Query& query : ssb::Queries()) {
     const LoweredQuery planned = LowerQuery(std::string(query.sql));
-    for (size_t j = 0; j < planned.star.joins.size(); ++j) {
-      const auto& scan = std::get<plan::BlockScan>(planned.physical.pipelines[j].source);
-      EXPECT_EQ(scan.co_partitioned_key,
-                MatchingKey(planned.star, planned.star.joins[j], planned.tables).value_or(-1));
-      seen.insert(scan.co_partitioned_key);
+    for (uint32_t p = 0; p < planned.physical.stages[0].claimed; ++p) {
+      const auto& scan = std::get<plan::BlockScan>(planned.physical.pipelines[p].source);
+      const std::string& table = planned.tables[scan.table]->name();
+      EXPECT_EQ(scan.co_partitioned_key, keys.at(table)) << query.id << " " << table;
+      seen.insert(table);
     }
   }
-  EXPECT_EQ(seen, (std::set<int32_t>{-1, 0, 1, 2}));
+  EXPECT_EQ(seen.size(), keys.size());
+}
+
+TEST(Lower, OneOfTwoKeysIsEnoughForAMatchOfPartitions) {
+  const LoweredQuery planned = LowerQuery("select count(*) from t, u where t.n = u.t_id and t.id = u.id");
+  const auto& scan = std::get<plan::BlockScan>(planned.physical.pipelines[0].source);
+  EXPECT_EQ(std::get<plan::BuildSink>(planned.physical.pipelines[0].sink).keys.size(), 2u);
+  EXPECT_EQ(scan.co_partitioned_key, 0);
 }
 
 TEST(Lower, DeepExpressionsAreRefusedFromTheBoundOn) {
@@ -402,21 +403,6 @@ TEST(Lower, DeepExpressionsAreRefusedFromTheBoundOn) {
   const auto error = SqlErrorOf(deep(plan::kDeepestExpression + 1));
   ASSERT_TRUE(error.has_value());
   EXPECT_EQ(error->sqlstate, sqlstate::kTooComplex);
-}
-
-TEST(Lower, RefusesWhatIsNoStar) {
-  const LoweredQuery planned = LowerQuery("select t.id from t, u where t.id = u.t_id and t.n < u.id");
-  const auto refused = [&](const std::function<void(Plan&)>& change) {
-    Plan star = planned.star;
-    change(star);
-    PlanBuilder builder;
-    return absl::IsInvalidArgument(LowerStar(star, planned.tables, builder, 0).status());
-  };
-  EXPECT_TRUE(refused([](Plan& star) { star.driving = 2; }));
-  EXPECT_TRUE(refused([](Plan& star) { star.joins[0].table = 5; }));
-  EXPECT_TRUE(refused([](Plan& star) { star.joins[0].probe_keys = star.joins[0].build_keys; }));
-  EXPECT_TRUE(refused([](Plan& star) { star.tables[0].columns.clear(); }));
-  EXPECT_TRUE(refused([](Plan& star) { star.joins[0].residuals[0].children[0].column.column = 99; }));
 }
 
 using plan::Distribution;

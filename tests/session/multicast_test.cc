@@ -124,6 +124,22 @@ TEST_P(MulticastQueryTest, BuildSidesOfLaterStagesComeByMulticast) {
   }
 }
 
+TEST_P(MulticastQueryTest, ABuildSideBesideOneThatIsNoTableComesByMulticast) {
+  const std::string sql =
+      "select d_year, count(*), sum(lo_revenue) from lineorder, date, (values (1993), (1995)) as v(year) "
+      "where lo_orderdate = d_datekey and d_year = v.year group by d_year";
+  const std::string left =
+      "select p_brand1, d_year, count(*) from lineorder join date on lo_orderdate = d_datekey "
+      "left join part on lo_partkey = p_partkey and p_mfgr = 'MFGR#2' where d_year < 1995 group by 1, 2";
+  for (const std::string& query : {sql, left}) {
+    Set("multicast", "off");
+    const TextRows read = Rows(query);
+    Set("multicast", "on");
+    EXPECT_EQ(Rows(query), read) << query;
+  }
+  EXPECT_EQ(Count(BuildReport(left, "date"), "\n      multicast\n"), 1u) << BuildReport(left, "date");
+}
+
 TEST_P(MulticastQueryTest, SessionsHaveGroupsOfTheirOwn) {
   const std::string sql(ssb::FindQuery("Q3.1")->sql);
   Set("multicast", "off");

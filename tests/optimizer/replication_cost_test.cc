@@ -1,4 +1,4 @@
-#include "optimizer/cost_model.h"
+#include "optimizer/replication_cost.h"
 
 #include <gtest/gtest.h>
 
