@@ -2,6 +2,7 @@
 
 #include "base/status_macros.h"
 #include "optimizer/filter_lookups.h"
+#include "optimizer/order_joins.h"
 #include "optimizer/packed_keys.h"
 #include "optimizer/push_filters.h"
 #include "optimizer/unnest.h"
@@ -13,6 +14,7 @@ absl::Status Rewrite(plan::logical::Query& query) {
   NAM_RETURN_IF_ERROR(Unnest(query));
   NAM_RETURN_IF_ERROR(UseBitsOfPackedValues(query));
   PushFilters(query);
+  OrderJoins(query);
   FilterLookups(query);
   return absl::OkStatus();
 }

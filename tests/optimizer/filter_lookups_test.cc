@@ -2,57 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
-#include "optimizer/push_filters.h"
-#include "optimizer/unnest.h"
-#include "sql/logical_binder.h"
-#include "tests/plan/logical_run.h"
-#include "tests/sql/fake_tables.h"
-#include "types/wire.h"
+#include "tests/optimizer/unique_tables.h"
 
 namespace nam::optimizer {
 namespace {
-
-using plan::logical::testing::Row;
-using plan::logical::testing::Rows;
-using plan::logical::testing::TableRows;
-
-/// The fake tables t and u; each row of t has an id of its own.
-class UniqueTables final : public sql::TableSource {
- public:
-  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
-    NAM_ASSIGN_OR_RETURN(const auto plain, fake_.Find(name));
-    auto table = std::make_shared<proto::Table>(*plain);
-    table->set_rows(1000);
-    for (proto::Column& column : *table->mutable_columns()) {
-      column.set_distinct(10);
-      column.set_unique(name == "t" && column.name() == "id");
-    }
-    return table;
-  }
-  std::vector<std::string> Names() override { return fake_.Names(); }
-
- private:
-  sql::FakeTables fake_;
-};
-
-plan::logical::Query BoundToUniqueTables(const std::string& text) {
-  UniqueTables tables;
-  absl::StatusOr<plan::logical::Query> query = sql::BindLogical(text, tables);
-  EXPECT_TRUE(query.ok()) << text << "\n" << query.status();
-  if (!query.ok()) return {.root = plan::logical::MakeOneRow()};
-  EXPECT_EQ(Unnest(*query), absl::OkStatus()) << text;
-  PushFilters(*query);
-  return *std::move(query);
-}
 
 size_t CountScans(const plan::logical::Node& node) {
   size_t scans = node.As<plan::logical::Scan>() != nullptr ? 1 : 0;
@@ -145,61 +101,10 @@ TEST(FilterLookupsTest, OthersStayWhole) {
   for (const std::string& text : kLeft) EXPECT_EQ(Added(text), 0u) << text;
 }
 
-Value ValueOfUniqueTable(const proto::Column& column, std::mt19937_64& random) {
-  const Type type = ColumnTypeOf(column.type());
-  if (column.nullable() && random() % 4 == 0) return Value::Null(type);
-  Value value{type, false, static_cast<int64_t>(random() % 6), {}};
-  if (type.kind == TypeKind::kString) value.text = random() % 2 == 0 ? "a" : "b";
-  if (type.kind == TypeKind::kBool) value.number = static_cast<int64_t>(random() % 2);
-  if (type.kind == TypeKind::kDecimal) value.number *= 25;
-  return value;
-}
-
-TableRows RowsOfUniqueTables(std::mt19937_64& random) {
-  UniqueTables tables;
-  TableRows contents{{"r", {}}};
-  for (const std::string name : {"t", "u"}) {
-    const auto table = *tables.Find(name);
-    Rows& rows = contents[name];
-    for (size_t i = 0, count = random() % 12; i < count; ++i) {
-      Row row;
-      for (const proto::Column& column : table->columns()) row.push_back(ValueOfUniqueTable(column, random));
-      row[0].number = static_cast<int64_t>(i);
-      rows.push_back(std::move(row));
-    }
-  }
-  return contents;
-}
-
 TEST(FilterLookupsTest, TheRowsStay) {
-  const char* set = std::getenv("NAM_SEED");
-  const uint64_t seed = set != nullptr ? std::strtoull(set, nullptr, 10) : std::random_device()();
-  SCOPED_TRACE(absl::StrCat("NAM_SEED=", seed));
-  std::mt19937_64 random(seed);
-  size_t with_rows = 0;
-  for (const std::vector<std::string>* texts : {&kFiltered, &kLeft}) {
-    for (const std::string& text : *texts) {
-      const plan::logical::Query before = BoundToUniqueTables(text);
-      plan::logical::Query after = BoundToUniqueTables(text);
-      FilterLookups(after);
-      for (int i = 0; i < 100; ++i) {
-        const TableRows contents = RowsOfUniqueTables(random);
-        absl::StatusOr<Rows> expected = plan::logical::testing::Run(before, contents);
-        absl::StatusOr<Rows> rows = plan::logical::testing::Run(after, contents);
-        ASSERT_EQ(rows.status(), expected.status()) << text;
-        if (!rows.ok()) continue;
-        const auto less = plan::logical::testing::Before;
-        std::sort(rows->begin(), rows->end(), less);
-        std::sort(expected->begin(), expected->end(), less);
-        const auto same = [&](const Row& a, const Row& b) { return !less(a, b) && !less(b, a); };
-        ASSERT_TRUE(std::equal(rows->begin(), rows->end(), expected->begin(), expected->end(), same))
-            << text << "\n"
-            << ToString(*before.root) << ToString(*after.root);
-        if (!rows->empty()) ++with_rows;
-      }
-    }
-  }
-  EXPECT_GT(with_rows, 500u);
+  std::vector<std::string> texts = kFiltered;
+  texts.insert(texts.end(), kLeft.begin(), kLeft.end());
+  EXPECT_GT(ExpectSameRows(texts, FilterLookups), 500u);
 }
 
 }  // namespace
