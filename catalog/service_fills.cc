@@ -114,12 +114,23 @@ absl::Status Service::Fill(const proto::FillTable& fill, Mutation& mutation) con
   return absl::OkStatus();
 }
 
-/// A member's loads end with it: nothing of them stays, and tables that it has closed are open.
+/// A member's loads end with it: nothing of them stays, and tables that it has closed are open. An index that
+/// it was filling leaves: nobody will complete it. Its memory goes with the first member that meets it, since
+/// commits under way may write there (txn::CreateIndex).
 void Service::EndFills(uint32_t member, Mutation& mutation) const {
   for (const auto& [name, state] : tables_) {
-    if (IsLoadNameOf(name, member)) mutation.delete_tables.push_back(name);
+    if (IsLoadNameOf(name, member)) {
+      mutation.delete_tables.push_back(name);
+      continue;
+    }
     if (state.table->record().closed_by() == member)
       Changed(name, mutation).mutable_record()->clear_closed_by();
+    for (int i = 0; i < state.table->record().parts_size(); ++i) {
+      if (state.table->record().parts(i).builder() != member) continue;
+      proto::RecordPart& index = *Changed(name, mutation).mutable_record()->mutable_parts(i);
+      index.set_leaving(true);
+      index.clear_builder();
+    }
   }
 }
 

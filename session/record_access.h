@@ -111,6 +111,9 @@ class RecordAccess {
   /// name is taken, FAILED_PRECONDITION: it is unique and two rows have the same key, or it cannot be made at
   /// present.
   virtual absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) = 0;
+  /// After ALREADY_EXISTS of CreateIndex, for a bounded time: OK once that index is complete, or if a table
+  /// has the name; NOT_FOUND: it is gone, for example with its creator; 55000: it is still being filled.
+  virtual absl::Status AwaitIndex(const std::string& /*name*/) { return absl::OkStatus(); }
   /// NOT_FOUND: there is no such index; FAILED_PRECONDITION: it belongs to a constraint.
   virtual absl::Status DropIndex(const std::string& name) = 0;
 

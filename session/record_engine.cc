@@ -21,6 +21,9 @@ namespace nam::session {
 namespace {
 
 constexpr size_t kLookupsAtOnce = 256;
+/// Longer than a lease: an index whose creator was killed leaves meanwhile.
+constexpr int64_t kIndexWaitUs = 30'000'000;
+constexpr int64_t kIndexPauseUs = 100'000;
 
 /// Shared by the sessions of a process.
 struct SharedRecords {
@@ -190,6 +193,21 @@ class RecordEngine final : public RecordAccess {
   absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) override {
     NAM_RETURN_IF_ERROR(OpenSession());
     return Lost(txn::CreateIndex(attachment_, *session_, table.name(), index));
+  }
+  absl::Status AwaitIndex(const std::string& name) override {
+    Clock& clock = attachment_.fabric().clock();
+    const Deadline deadline = clock.After(kIndexWaitUs);
+    while (true) {
+      const absl::Status complete = txn::CheckIndexIsComplete(attachment_, name);
+      if (!absl::IsUnavailable(complete)) return complete;
+      if (Interruption::requested()) return absl::CancelledError("cancelled");
+      if (clock.Passed(deadline)) {
+        return UserError(sqlstate::kWrongState,
+                         absl::StrCat("index ", Quote(name), " is being filled by another session"), -1,
+                         "run it again later; until then nothing is certain about the index");
+      }
+      clock.SleepUntil(clock.After(kIndexPauseUs));
+    }
   }
   absl::Status DropIndex(const std::string& name) override {
     NAM_RETURN_IF_ERROR(OpenSession());

@@ -133,6 +133,42 @@ TEST_F(ServiceFillsTest, ALoadEndsWithItsMember) {
   EXPECT_EQ(ClosedBy(), 0u);
 }
 
+TEST_F(ServiceFillsTest, AnIndexThatIsBeingFilledLeavesWithItsBuilder) {
+  const auto dead = BeginExtend(loader_), living = BeginExtend(other_),
+             hidden = BeginExtend(loader_, hidden_);
+  ASSERT_TRUE(dead.ok() && living.ok() && hidden.ok());
+  ASSERT_EQ(AddIndex(*dead, memory_, "by_b"), absl::OkStatus());
+  ASSERT_EQ(AddIndex(*living, memory_, "by_c"), absl::OkStatus());
+  ASSERT_EQ(AddIndex(*hidden, memory_, hidden_ + ".by_b"), absl::OkStatus());
+  const auto part = [&](int i) { return Get("stock")->table().record().parts(i); };
+  EXPECT_EQ(part(2).builder(), loader_);
+  proto::LeaveRequest leave;
+  leave.set_id(loader_);
+  ASSERT_TRUE(ProvenLeave(leave).ok());
+  for (const bool restarted : {false, true}) {
+    if (restarted) Restart();
+    EXPECT_FALSE(part(1).leaving()) << "it is complete";
+    EXPECT_TRUE(part(2).leaving());
+    EXPECT_EQ(part(2).builder(), 0u);
+    EXPECT_FALSE(part(3).leaving());
+    EXPECT_EQ(part(3).builder(), other_);
+    EXPECT_FALSE(Get(hidden_).ok());
+    EXPECT_TRUE(Renew(memory_, {*dead})->empty()) << "commits under way may write to it";
+  }
+  proto::ChangePartRequest late = Change("by_b", *dead);
+  late.set_usable_from(9);
+  EXPECT_EQ(service_->ChangePart(late).status().code(), absl::StatusCode::kAborted) << "a stalled builder";
+  proto::ChangePartRequest usable = Change("by_c", *living);
+  usable.set_usable_from(9);
+  EXPECT_EQ(service_->ChangePart(usable).status(), absl::OkStatus());
+  EXPECT_EQ(part(3).builder(), 0u);
+  leave.set_id(other_);
+  ASSERT_TRUE(ProvenLeave(leave).ok());
+  EXPECT_FALSE(part(3).leaving());
+  late.set_remove(true);
+  EXPECT_EQ(service_->ChangePart(late).status(), absl::OkStatus()) << "any member may";
+}
+
 TEST_F(ServiceFillsTest, ATableThatWasAlteredGetsNothing) {
   ASSERT_EQ(Close(loader_), absl::StatusCode::kOk);
   const auto extension = BeginExtend(other_);
