@@ -290,6 +290,7 @@ class Service {
   std::set<uint64_t> table_allocations_;
   std::map<uint64_t, EpochRecord> epochs_;
   std::map<std::string, proto::FabricConstants> constants_;  // by fabric
+  uint64_t saved_records_ = 0;                               // proto::MarkSaved
 
   uint32_t quiet_for_ = 0;  // the member whose backup runs; 0: none
 

@@ -206,9 +206,9 @@ absl::Status Service::Alter(const proto::AlterTable& alter, Mutation& mutation) 
 absl::StatusOr<proto::ChangeCatalogReply> Service::ChangeCatalog(const proto::ChangeCatalogRequest& request) {
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
-  // A table that a load has closed may be opened at any time.
-  if (request.fill().step_case() != proto::FillTable::kClose || request.fill().close())
-    NAM_RETURN_IF_ERROR(CheckNotQuiet(""));
+  // A table that a load has closed may be opened at any time, and a backup holds up no end of the cluster.
+  const bool opens = request.fill().step_case() == proto::FillTable::kClose && !request.fill().close();
+  if (!opens && !request.has_saved()) NAM_RETURN_IF_ERROR(CheckNotQuiet(""));
   Mutation mutation = NewMutation();
   switch (request.change_case()) {
     case proto::ChangeCatalogRequest::kCreate:
@@ -223,6 +223,10 @@ absl::StatusOr<proto::ChangeCatalogReply> Service::ChangeCatalog(const proto::Ch
     case proto::ChangeCatalogRequest::kFill:
       if (IsFilled(request.fill())) break;
       NAM_RETURN_IF_ERROR(Fill(request.fill(), mutation));
+      break;
+    case proto::ChangeCatalogRequest::kSaved:
+      mutation.put_saved_records = request.saved().number();
+      mutation.makes_room = true;  // the disk is full, perhaps by the file
       break;
     default:
       return absl::InvalidArgumentError("nothing to change");

@@ -200,7 +200,7 @@ class RecordEngine final : public RecordAccess {
     while (true) {
       const absl::Status complete = txn::CheckIndexIsComplete(attachment_, name);
       if (!absl::IsUnavailable(complete)) return complete;
-      if (Interruption::requested()) return absl::CancelledError("cancelled");
+      if (Interruption::requested()) return absl::CancelledError("cancelled while it waited for an index");
       if (clock.Passed(deadline)) {
         return UserError(sqlstate::kWrongState,
                          absl::StrCat("index ", Quote(name), " is being filled by another session"), -1,
