@@ -68,6 +68,8 @@ class SavedCluster {
 
   const Manifest& manifest() const { return manifest_; }
   const std::vector<proto::Table>& tables() const { return tables_; }
+  /// The number of the file with record tables; 0: there is none.
+  uint64_t saved_records() const { return saved_records_; }
 
   absl::Status Check() {
     for (const SavedFile& file : manifest_.files) {
@@ -121,6 +123,7 @@ class SavedCluster {
     const std::optional<SealedPath> sealed = ParseSealedPath(file.path);
     if (!sealed.has_value()) {
       NAM_ASSIGN_OR_RETURN(const session::SavedRecords found, session::CheckSavedRecords(path));
+      if (file.path == kRecordsName) saved_records_ = found.number;
       return found.bytes == file.bytes && found.checksum == file.checksum ? absl::OkStatus()
                                                                           : NotTheBackups();
     }
@@ -162,6 +165,7 @@ class SavedCluster {
   const Manifest manifest_;
   const uint64_t expected_bytes_;  // read twice: to be checked, and to be copied
   uint64_t bytes_ = 0;
+  uint64_t saved_records_ = 0;
   std::vector<proto::Table> tables_;
   std::vector<std::byte> piece_ = std::vector<std::byte>(memserver::kPieceBytes);
 };
@@ -210,7 +214,8 @@ absl::Status MakeCluster(const RestoreOptions& options, SavedCluster& saved,
   catalog::RestoredCluster cluster{.name = manifest.cluster,
                                    .fabric = options.fabric.empty() ? manifest.fabric : options.fabric,
                                    .tables = saved.tables(),
-                                   .directories = {}};
+                                   .directories = {},
+                                   .saved_records = saved.saved_records()};
   for (const auto& [storage, place] : PlacesOf(manifest))
     cluster.directories[storage] = MemoryDirectoryIn(data_directory, place);
   const std::string unfinished = UnfinishedStoreIn(data_directory);

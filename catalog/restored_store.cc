@@ -31,6 +31,7 @@ absl::StatusOr<ClusterIdentity> MakeRestoredStore(const std::string& path, const
   mutation.version = state.version + 1;
   mutation.next_member = state.next_member;
   mutation.next_allocation = state.next_allocation;
+  mutation.put_saved_records = cluster.saved_records;
   for (const proto::Table& table : cluster.tables) {
     proto::Table& put = mutation.put_tables.emplace_back(table);
     put.set_version(mutation.version);

@@ -19,6 +19,8 @@ struct RestoredCluster {
   std::vector<proto::Table> tables;
   /// By storage id: the data directory on which a memory server is to be started.
   std::map<uint32_t, std::string> directories;
+  /// The number of the file with the rows of record tables; 0: there is none.
+  uint64_t saved_records = 0;
 };
 
 /// Creates the store of a new cluster at `path`. ALREADY_EXISTS if there is a store. The new store has a

@@ -66,6 +66,7 @@ Service::Service(std::unique_ptr<Store> store, Clock& clock, const ServiceOption
   all.put_tables = std::move(state.tables);
   all.put_epochs = std::move(state.epochs);
   all.put_constants = std::move(state.constants);
+  all.put_saved_records = state.saved_records;
   Install(all);
 }
 
@@ -131,6 +132,7 @@ void Service::Install(const Mutation& mutation) {
   for (const uint64_t number : mutation.delete_epochs) epochs_.erase(number);
   for (const proto::FabricConstants& constants : mutation.put_constants)
     constants_[constants.fabric()] = constants;
+  saved_records_ = mutation.put_saved_records.value_or(saved_records_);
 }
 
 absl::StatusOr<const Service::TableState*> Service::FindTable(const std::string& name) const {
@@ -151,6 +153,7 @@ absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterReques
   cluster.set_timestamps(options_.timestamps);
   cluster.set_encrypt(options_.encrypt);
   cluster.set_store(identity_.store);
+  cluster.set_saved_records(saved_records_);
   SetMark(cluster, Mark());
   for (const auto& [name, state] : tables_) {
     const std::string& made_with = state.table->record().timestamps();

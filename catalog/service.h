@@ -215,8 +215,8 @@ class Service {
   /// on.
   bool LoadsInto(const std::string& table, uint32_t member) const;
 
-  // service_fills.cc: loads into empty record tables
-  bool IsFilled(const proto::FillTable& fill) const;
+  // service_fills.cc: loads into record tables
+  bool IsFilled(const proto::FillTables& fills) const;
   absl::Status Fill(const proto::FillTable& fill, Mutation& mutation) const;
   void EndFills(uint32_t member, Mutation& mutation) const;
 
@@ -290,6 +290,7 @@ class Service {
   std::set<uint64_t> table_allocations_;
   std::map<uint64_t, EpochRecord> epochs_;
   std::map<std::string, proto::FabricConstants> constants_;  // by fabric
+  uint64_t saved_records_ = 0;                               // proto::MarkSaved
 
   uint32_t quiet_for_ = 0;  // the member whose backup runs; 0: none
 

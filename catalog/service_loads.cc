@@ -229,6 +229,7 @@ absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
     NAM_RETURN_IF_ERROR(CheckNewPart(table, request.new_part()));
     part = table.mutable_record()->add_parts();
     *part = request.new_part();
+    part->set_builder(load.owner.value());
   } else {
     part = FindPart(table, request.part());
   }
@@ -331,7 +332,12 @@ absl::StatusOr<proto::ChangePartReply> Service::ChangePart(const proto::ChangePa
   }
   switch (request.change_case()) {
     case proto::ChangePartRequest::kUsableFrom:
+      if (part->leaving()) {  // commits make no more entries in it
+        return absl::AbortedError(
+            absl::StrFormat("index `%s` was dropped while it was filled", request.part()));
+      }
       part->set_usable_from(request.usable_from());
+      part->clear_builder();
       break;
     case proto::ChangePartRequest::kLeaving:
       NAM_RETURN_IF_ERROR(CheckNoKeyNeeds(table, request.part()));

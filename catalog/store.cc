@@ -71,6 +71,10 @@ constexpr char kSchema[] = R"(
     fabric TEXT PRIMARY KEY,
     body BLOB NOT NULL,
     checksum INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE TABLE saved_records (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    number INTEGER NOT NULL,
+    checksum INTEGER NOT NULL);
 )";
 
 const RowLayout kCluster{
@@ -83,6 +87,7 @@ const RowLayout kGroups{"multicast_groups", {"number", "member"}, "ii"};
 const RowLayout kTables{"tables", {"name", "version", "allocation", "body"}, "tiib"};
 const RowLayout kEpochs{"epochs", {"number", "id_high", "id_low", "first_version", "accepts_older"}, "iiiii"};
 const RowLayout kConstants{"fabric_constants", {"fabric", "body"}, "tb"};
+const RowLayout kSavedRecords{"saved_records", {"one", "number"}, "ii"};
 
 struct ClusterRow {
   ClusterIdentity identity;
@@ -190,7 +195,7 @@ class EmbeddedStore final : public Store {
  private:
   absl::Status ReadMembersAndTables(CheckedRows& rows, StoredState& state);
   static absl::Status ReadWhatMembersOwn(CheckedRows& rows, StoredState& state);
-  absl::Status ReadConstants(CheckedRows& rows, StoredState& state);
+  absl::Status ReadTheRest(CheckedRows& rows, StoredState& state);
   absl::Status Write(const Mutation& mutation);
   static absl::Status Put(CheckedRows& rows, const Mutation& mutation);
   static absl::Status Delete(CheckedRows& rows, const Mutation& mutation);
@@ -211,7 +216,7 @@ absl::StatusOr<StoredState> EmbeddedStore::Load() {
   CheckedRows rows(*database_, 0);
   NAM_RETURN_IF_ERROR(ReadMembersAndTables(rows, state));
   NAM_RETURN_IF_ERROR(ReadWhatMembersOwn(rows, state));
-  NAM_RETURN_IF_ERROR(ReadConstants(rows, state));
+  NAM_RETURN_IF_ERROR(ReadTheRest(rows, state));
   if (rows.sum() == cluster.rows_checksum) return state;
   return database_->Damaged("rows are missing, or are not those that were written last");
 }
@@ -246,7 +251,11 @@ absl::Status EmbeddedStore::ReadWhatMembersOwn(CheckedRows& rows, StoredState& s
   });
 }
 
-absl::Status EmbeddedStore::ReadConstants(CheckedRows& rows, StoredState& state) {
+absl::Status EmbeddedStore::ReadTheRest(CheckedRows& rows, StoredState& state) {
+  NAM_RETURN_IF_ERROR(rows.Scan(kSavedRecords, [&](const Row& row) {
+    state.saved_records = row.Number(1);
+    return absl::OkStatus();
+  }));
   return rows.Scan(kConstants, [&](const Row& row) {
     proto::FabricConstants& constants = state.constants.emplace_back();
     if (constants.ParseFromString(row.Bytes(1)) && constants.fabric() == row.Bytes(0))
@@ -308,6 +317,8 @@ absl::Status EmbeddedStore::Put(CheckedRows& rows, const Mutation& mutation) {
   }
   for (const proto::FabricConstants& constants : mutation.put_constants)
     NAM_RETURN_IF_ERROR(rows.Put(kConstants, {constants.fabric(), constants.SerializeAsString()}));
+  if (mutation.put_saved_records.has_value())
+    NAM_RETURN_IF_ERROR(rows.Put(kSavedRecords, {uint64_t{1}, *mutation.put_saved_records}));
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,7 @@ struct StoredState {
   std::vector<GroupRecord> groups;
   std::vector<proto::Table> tables;
   std::vector<EpochRecord> epochs;  // by number
+  uint64_t saved_records = 0;       // proto::MarkSaved
   std::vector<proto::FabricConstants> constants;
 };
 
@@ -71,6 +73,7 @@ struct Mutation {
   std::vector<proto::Table> put_tables;
   std::vector<EpochRecord> put_epochs;
   std::vector<proto::FabricConstants> put_constants;
+  std::optional<uint64_t> put_saved_records;  // 0: none
   std::vector<uint64_t> delete_loads;
   std::vector<uint32_t> delete_groups;
   std::vector<std::string> delete_tables;
@@ -95,8 +98,8 @@ class Store {
 
 /// The version of the layouts of the store's tables and of the rows that the store describes. A program
 /// refuses a store of another version. Version 5 has NULL bits for nullable columns only
-/// (partitioner/record_row.h), 6 has fabric_constants.
-inline constexpr uint64_t kStoreSchemaVersion = 6;
+/// (partitioner/record_row.h), 6 has fabric_constants, 7 has saved_records.
+inline constexpr uint64_t kStoreSchemaVersion = 7;
 
 /// A path that stands for no file: the contents end with the store.
 inline constexpr char kStoreInMemory[] = ":memory:";

@@ -38,6 +38,7 @@ constexpr int64_t kStopTimeoutMs = 45'000;  // three kinds of servers, one after
 constexpr unsigned kClusterEndSeconds = 40;
 /// For each call that saves record tables: a catalog that does not answer is no reason to go on.
 constexpr int64_t kKeepTimeoutUs = 3'000'000;
+constexpr int kSavesMax = 3;  // until no table was changed behind one
 constexpr size_t kEventsMax = 8;
 constexpr int64_t kPollMsMax = 3'600'000;
 
@@ -130,9 +131,20 @@ void Tend(Supervision& supervision) {
   if (const absl::Status saved = supervision.Save(); !saved.ok()) LogError(std::string(saved.message()));
 }
 
-/// Until a signal comes.
+/// For `nam down`. OK: the rows are saved, and the cluster ends.
+absl::Status DecideEnd(const Supervision& supervision, uint64_t saved_records) {
+  if (supervision.data_directory.empty())
+    return absl::FailedPreconditionError("this cluster has no data directory");
+  NAM_ASSIGN_OR_RETURN(const std::string secret, supervision.directory.ReadSecret());
+  return MarkKept(
+      {.address = supervision.cluster.catalog_address(), .secret = secret, .timeout_us = kKeepTimeoutUs},
+      supervision.data_directory, saved_records);
+}
+
+/// Until a signal comes, or `nam down` asks for the end.
 void Supervise(Supervision& supervision, const StopSignals& stop, ScaleListener& requests) {
-  while (true) {
+  bool ends = false;
+  while (!ends) {
     std::vector<pollfd> waits{{stop.fd(), POLLIN, 0}, {requests.fd(), POLLIN, 0}};
     for (const int fd : supervision.cluster.wait_fds()) waits.push_back({fd, POLLIN, 0});
     const int64_t left_ms = (supervision.cluster.wake().ns - RealClock().NowNs() + 999'999) / 1'000'000;
@@ -141,7 +153,14 @@ void Supervise(Supervision& supervision, const StopSignals& stop, ScaleListener&
     if (ready > 0 && waits[0].revents != 0) return;
     Tend(supervision);
     if (ready <= 0 || waits[1].revents == 0) continue;
-    requests.Serve([&](const ScaleRequest& request) { return ServeScale(supervision, request, stop.fd()); });
+    requests.Serve(
+        {.scale = [&](const ScaleRequest& request) { return ServeScale(supervision, request, stop.fd()); },
+         .end =
+             [&](uint64_t saved_records) {
+               absl::Status decided = DecideEnd(supervision, saved_records);
+               ends = decided.ok();
+               return decided;
+             }});
   }
 }
 
@@ -300,24 +319,29 @@ int RunSupervise(const UpOptions& options) {
 
 namespace {
 
-/// A cluster whose supervisor has ended has nothing to save. Any other may answer again, and has its rows
-/// still.
-absl::Status KeepBeforeTheEnd(const StateDirectory& directory, const ClusterState& state) {
+/// Saves the rows, and has the supervisor end the cluster with them. True: it ends. False: there is nothing
+/// to save, because it has ended. Any other cluster may answer again, and has its rows still.
+absl::StatusOr<bool> EndWithRecords(const StateDirectory& directory, const ClusterState& state) {
   const absl::StatusOr<std::string> secret = directory.ReadSecret();
-  if (!secret.ok()) return absl::OkStatus();
-  const auto said =
-      KeepRecords({.address = state.catalog_address, .secret = *secret, .timeout_us = kKeepTimeoutUs},
-                  state.data_directory);
-  const bool ended = IdentityOf(state.supervisor.process.pid) != state.supervisor.process;
-  if (absl::IsUnavailable(said.status()) && ended) return absl::OkStatus();
-  if (!said.ok()) {
-    return absl::Status(said.status().code(),
-                        absl::StrCat("record tables cannot be saved, so the cluster still runs: ",
-                                     std::string(said.status().message()),
-                                     "; `nam down --discard-records` stops it without"));
+  if (!secret.ok()) return false;
+  absl::Status ends;
+  for (int i = 0; i < kSavesMax; ++i) {
+    const auto kept =
+        KeepRecords({.address = state.catalog_address, .secret = *secret, .timeout_us = kKeepTimeoutUs},
+                    state.data_directory);
+    ends = kept.status();
+    if (kept.ok()) ends = AskToEnd(directory, kept->number, kStopTimeoutMs);
+    if (ends.ok()) {
+      for (const std::string& what : kept->said) std::printf("%s\n", what.c_str());
+      return true;
+    }
+    if (!absl::IsAborted(ends)) break;
   }
-  for (const std::string& what : *said) std::printf("%s\n", what.c_str());
-  return absl::OkStatus();
+  const bool ended = IdentityOf(state.supervisor.process.pid) != state.supervisor.process;
+  if (absl::IsUnavailable(ends) && ended) return false;
+  return absl::Status(ends.code(), absl::StrCat("record tables cannot be saved, so the cluster still runs: ",
+                                                std::string(ends.message()),
+                                                "; `nam down --discard-records` stops it without"));
 }
 
 }  // namespace
@@ -331,11 +355,12 @@ int RunDown(const DownOptions& options) {
     return kExitOk;
   }
   if (!directory.ok()) return Refuse(directory.status());
-  if (state.ok() && !state->data_directory.empty() && !options.discard_records) {
-    if (const absl::Status kept = KeepBeforeTheEnd(*directory, *state); !kept.ok())
-      return ReportFailure(kept);
-  }
-  const bool ran = state.ok() && EndForeignProcess(state->supervisor.process, kStopTimeoutMs);
+  absl::StatusOr<bool> ends = false;
+  if (state.ok() && !state->data_directory.empty() && !options.discard_records)
+    ends = EndWithRecords(*directory, *state);
+  if (!ends.ok()) return ReportFailure(ends.status());
+  const bool found = state.ok() && EndForeignProcess(state->supervisor.process, kStopTimeoutMs, *ends);
+  const bool ran = found || *ends;  // it may have ended by now
   const auto lock = directory->Lock();
   if (absl::IsAlreadyExists(lock.status())) {
     return ReportFailure(absl::FailedPreconditionError(

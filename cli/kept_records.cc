@@ -50,12 +50,21 @@ absl::StatusOr<FormerRecords> BringBackRecords(const catalog::ClientOptions& cat
   const std::string path = SavedRecordsIn(data_directory);
   const std::unique_ptr<session::RecordAccess> engine = session::MakeRecordEngine(*attachment);
   const absl::StatusOr<session::SavedRecords> loaded = session::LoadRecords(*attachment, *engine, path);
-  if (absl::IsDataLoss(loaded.status()) || absl::IsFailedPrecondition(loaded.status())) {
-    const std::string kept = path + ".damaged";
+  const bool damaged = absl::IsDataLoss(loaded.status());
+  const bool refused = damaged || absl::IsFailedPrecondition(loaded.status());
+  if (refused) {
+    NAM_RETURN_IF_ERROR(session::MarkSaved(*attachment, 0));  // the cluster runs without them
+    const std::string kept = path + (damaged ? ".damaged" : ".refused");
     if (rename(path.c_str(), kept.c_str()) != 0) return loaded.status();
     said.lost.push_back(
         absl::StrCat(std::string(loaded.status().message()), "; it is kept as `", kept, "`."));
-  } else if (!absl::IsNotFound(loaded.status())) {
+  } else if (absl::IsNotFound(loaded.status())) {
+    NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment->catalog().GetCluster());
+    if (cluster.saved_records() != 0) {
+      NAM_RETURN_IF_ERROR(session::MarkSaved(*attachment, 0));
+      said.lost.push_back(absl::StrCat("`", path, "`, where record tables were saved, is not there."));
+    }
+  } else {
     NAM_RETURN_IF_ERROR(loaded.status());
     NAM_RETURN_IF_ERROR(RemoveDurably(path, data_directory));
     said.there_again = absl::StrFormat("Record tables that are there again, with %d rows: %s.", loaded->rows,
@@ -73,21 +82,34 @@ absl::StatusOr<FormerRecords> BringBackRecords(const catalog::ClientOptions& cat
   return said;
 }
 
-absl::StatusOr<std::vector<std::string>> KeepRecords(const catalog::ClientOptions& catalog,
-                                                     const std::string& data_directory) {
+absl::StatusOr<KeptRecords> KeepRecords(const catalog::ClientOptions& catalog,
+                                        const std::string& data_directory) {
   NAM_ASSIGN_OR_RETURN(const auto attachment, catalog::Attachment::Attach({.catalog = catalog}));
   const std::unique_ptr<session::RecordAccess> engine = session::MakeRecordEngine(*attachment);
   NAM_ASSIGN_OR_RETURN(const session::SavedRecords saved,
                        session::SaveRecords(*attachment, *engine, SavedRecordsIn(data_directory)));
-  std::vector<std::string> said;
+  KeptRecords kept{.number = saved.number, .said = {}};
   if (!saved.tables.empty()) {
-    said.push_back(absl::StrFormat("Saved %d rows of the record tables %s.", saved.rows, saved.TableNames()));
+    kept.said.push_back(
+        absl::StrFormat("Saved %d rows of the record tables %s.", saved.rows, saved.TableNames()));
   }
   if (!saved.lost.empty()) {
-    said.push_back(absl::StrCat(
+    kept.said.push_back(absl::StrCat(
         "These record tables have lost memory, and cannot be saved: ", absl::StrJoin(saved.lost, ", "), "."));
   }
-  return said;
+  return kept;
+}
+
+absl::Status MarkKept(const catalog::ClientOptions& catalog, const std::string& data_directory,
+                      uint64_t number) {
+  NAM_ASSIGN_OR_RETURN(const auto attachment, catalog::Attachment::Attach({.catalog = catalog}));
+  const std::unique_ptr<session::RecordAccess> engine = session::MakeRecordEngine(*attachment);
+  NAM_RETURN_IF_ERROR(session::CheckStillSaved(*attachment, *engine, SavedRecordsIn(data_directory), number));
+  const absl::Status marked = session::MarkSaved(*attachment, number);
+  // Its answer may be lost, and the cluster goes on: then the file must not be found.
+  if (!marked.ok() && number != 0)
+    RemoveDurably(SavedRecordsIn(data_directory), data_directory).IgnoreError();
+  return marked;
 }
 
 }  // namespace nam::cli

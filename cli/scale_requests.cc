@@ -71,6 +71,36 @@ void WriteLine(int fd, const json& message) {
   [[maybe_unused]] const ssize_t ignored = send(fd, line.data(), line.size(), MSG_NOSIGNAL);
 }
 
+/// The number in the request to end; nullopt: it is another request.
+std::optional<uint64_t> ParseEnd(const std::string& line) {
+  const json message = json::parse(line, nullptr, false);
+  if (!message.is_object() || !message.contains("end") || message["end"] != "saved" ||
+      !message.contains("number") || !message["number"].is_number_unsigned()) {
+    return std::nullopt;
+  }
+  return message["number"].get<uint64_t>();
+}
+
+/// True if the peer waits for no reply any more.
+bool HasGone(int peer) {
+  pollfd wait{peer, POLLRDHUP, 0};
+  return poll(&wait, 1, 0) > 0;
+}
+
+json ToJson(const absl::Status& error) {
+  return {{"code", static_cast<int>(error.code())}, {"error", std::string(error.message())}};
+}
+
+/// The error in a reply, if it is one.
+absl::Status ErrorIn(const json& message) {
+  if (!message.is_object() || !message.contains("error") || !message["error"].is_string() ||
+      !message.contains("code") || !message["code"].is_number_integer() || message["code"].get<int>() == 0) {
+    return absl::OkStatus();
+  }
+  return absl::Status(static_cast<absl::StatusCode>(message["code"].get<int>()),
+                      message["error"].get<std::string>());
+}
+
 std::optional<ScaleRequest> ParseRequest(const std::string& line) {
   const json message = json::parse(line, nullptr, false);
   if (!message.is_object() || !message.contains("scale") || !message["scale"].is_string() ||
@@ -84,11 +114,7 @@ std::optional<ScaleRequest> ParseRequest(const std::string& line) {
 
 absl::StatusOr<ScaleReply> ParseReply(const std::string& line) {
   const json message = json::parse(line, nullptr, false);
-  if (message.is_object() && message.contains("error") && message["error"].is_string() &&
-      message.contains("code") && message["code"].is_number_integer() && message["code"].get<int>() != 0) {
-    return absl::Status(static_cast<absl::StatusCode>(message["code"].get<int>()),
-                        message["error"].get<std::string>());
-  }
+  NAM_RETURN_IF_ERROR(ErrorIn(message));
   ScaleReply reply;
   if (!message.is_object() || !message.contains("changed") || !message["changed"].is_array() ||
       !message.contains("compute") || !message["compute"].is_number_integer() ||
@@ -119,27 +145,35 @@ absl::StatusOr<std::unique_ptr<ScaleListener>> ScaleListener::Listen(const State
   return std::unique_ptr<ScaleListener>(new ScaleListener(std::move(listener)));
 }
 
-void ScaleListener::Serve(const std::function<absl::StatusOr<ScaleReply>(const ScaleRequest&)>& scale) {
+void ScaleListener::Serve(const RequestHandlers& handlers) {
   const UniqueFd peer(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!peer.valid() || !IsThisUser(peer.get())) return;  // the peer has gone
   const auto line = ReadRequestLine(peer.get(), RealClock().After(kRequestTimeoutMs * 1000), -1);
   if (!line.ok()) return;
+  if (const std::optional<uint64_t> saved_records = ParseEnd(*line); saved_records.has_value()) {
+    if (HasGone(peer.get())) return;
+    const absl::Status ending = handlers.end(*saved_records);
+    WriteLine(peer.get(), ending.ok() ? json{{"ending", true}} : ToJson(ending));
+    return;
+  }
   const std::optional<ScaleRequest> request = ParseRequest(*line);
   const absl::StatusOr<ScaleReply> reply =
-      request ? scale(*request)
+      request ? handlers.scale(*request)
               : absl::InvalidArgumentError("the cluster's supervisor is of another version of nam");
   if (reply.ok()) {
     WriteLine(peer.get(), {{"changed", reply->changed},
                            {"compute", reply->compute_servers},
                            {"memory", reply->memory_servers}});
   } else {
-    WriteLine(peer.get(), {{"code", static_cast<int>(reply.status().code())},
-                           {"error", std::string(reply.status().message())}});
+    WriteLine(peer.get(), ToJson(reply.status()));
   }
 }
 
-absl::StatusOr<ScaleReply> AskForScale(const StateDirectory& directory, const ScaleRequest& request,
-                                       int64_t timeout_ms, int interrupt_fd) {
+namespace {
+
+/// Sends a request, and waits for the line of the reply.
+absl::StatusOr<std::string> Ask(const StateDirectory& directory, const json& request, int64_t timeout_ms,
+                                int interrupt_fd) {
   const UniqueFd peer(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!peer.valid()) return ErrnoError("socket");
   const sockaddr_un address = AddressIn(directory);
@@ -147,9 +181,8 @@ absl::StatusOr<ScaleReply> AskForScale(const StateDirectory& directory, const Sc
       !IsThisUser(peer.get())) {
     return absl::UnavailableError(absl::StrCat("no supervisor answers in ", directory.path()));
   }
-  WriteLine(peer.get(), {{"scale", request.out ? "out" : "in"}, {"compute", request.compute_servers}});
-  const auto line = ReadRequestLine(peer.get(), RealClock().After(timeout_ms * 1000), interrupt_fd);
-  if (line.ok()) return ParseReply(*line);
+  WriteLine(peer.get(), request);
+  auto line = ReadRequestLine(peer.get(), RealClock().After(timeout_ms * 1000), interrupt_fd);
   if (absl::IsUnavailable(line.status())) {
     return absl::UnavailableError(absl::StrCat("the cluster in ", directory.path(), " ended meanwhile"));
   }
@@ -158,7 +191,26 @@ absl::StatusOr<ScaleReply> AskForScale(const StateDirectory& directory, const Sc
         "the cluster's supervisor did not answer within %.1f s; %s/supervisor.log may say why",
         static_cast<double>(timeout_ms) / 1000, directory.path()));
   }
-  return line.status();
+  return line;
+}
+
+}  // namespace
+
+absl::StatusOr<ScaleReply> AskForScale(const StateDirectory& directory, const ScaleRequest& request,
+                                       int64_t timeout_ms, int interrupt_fd) {
+  const json message = {{"scale", request.out ? "out" : "in"}, {"compute", request.compute_servers}};
+  NAM_ASSIGN_OR_RETURN(const std::string line, Ask(directory, message, timeout_ms, interrupt_fd));
+  return ParseReply(line);
+}
+
+absl::Status AskToEnd(const StateDirectory& directory, uint64_t saved_records, int64_t timeout_ms) {
+  const json message = {{"end", "saved"}, {"number", saved_records}};
+  NAM_ASSIGN_OR_RETURN(const std::string line, Ask(directory, message, timeout_ms, -1));
+  const json reply = json::parse(line, nullptr, false);
+  NAM_RETURN_IF_ERROR(ErrorIn(reply));
+  const bool ending = reply.is_object() && reply.contains("ending") && reply["ending"] == true;
+  return ending ? absl::OkStatus()
+                : absl::InternalError("the cluster's supervisor is of another version of nam");
 }
 
 }  // namespace nam::cli

@@ -11,12 +11,17 @@
 #include "base/unique_fd.h"
 #include "localcluster/state_directory.h"
 
-/// Connects `nam scale` to the supervisor of a local cluster: by the UNIX socket `control` in its state
-/// directory, which only its user may enter. One request and one reply a connection, a line of JSON each:
+/// Connects `nam scale` and `nam down` to the supervisor of a local cluster: by the UNIX socket `control` in
+/// its state directory, which only its user may enter. One request and one reply a connection, a line of JSON
+/// each:
 ///
 ///     nam scale ── {"scale":"out","compute":3} ───────────────────────────▶ supervisor: starts them, or
 ///               ◀─ {"changed":["5","6","7"],"compute":4,"memory":2} ─┐      stops them in order, and waits
 ///               ◀─ {"code":9,"error":"…"} ───────────────────────────┴────
+///     nam down  ── {"end":"saved","number":17} ───────────────────────────▶ checks that this file still has
+///     all
+///               ◀─ {"ending":true} ──────────────────────────────────┐      rows, marks it, and then ends
+///               ◀─ {"code":10,"error":"…"} ──────────────────────────┴────  goes on
 namespace nam::cli {
 
 struct ScaleRequest {
@@ -30,6 +35,14 @@ struct ScaleReply {
   int memory_servers = 0;
 };
 
+/// What the supervisor does for each kind of request.
+struct RequestHandlers {
+  std::function<absl::StatusOr<ScaleReply>(const ScaleRequest&)> scale;
+  /// Gets the number of the file in which record tables were saved, 0 if there are none. OK: the cluster
+  /// ends.
+  std::function<absl::Status(uint64_t saved_records)> end;
+};
+
 /// The supervisor's end. Used by one thread.
 class ScaleListener {
  public:
@@ -37,8 +50,9 @@ class ScaleListener {
   static absl::StatusOr<std::unique_ptr<ScaleListener>> Listen(const StateDirectory& directory);
   /// Readable when a request comes; for poll().
   int fd() const { return listener_.get(); }
-  /// Answers one request. Rejects a client that is silent for a second.
-  void Serve(const std::function<absl::StatusOr<ScaleReply>(const ScaleRequest&)>& scale);
+  /// Answers one request. Rejects a client that is silent for a second. A client that has gone does not end
+  /// the cluster any more.
+  void Serve(const RequestHandlers& handlers);
 
  private:
   explicit ScaleListener(UniqueFd listener) : listener_(std::move(listener)) {}
@@ -50,5 +64,9 @@ class ScaleListener {
 /// supervisor goes on; otherwise the supervisor's error.
 absl::StatusOr<ScaleReply> AskForScale(const StateDirectory& directory, const ScaleRequest& request,
                                        int64_t timeout_ms, int interrupt_fd);
+
+/// Asks the supervisor to end the cluster, whose record tables are in the file of this number. OK: it ends.
+/// ABORTED: they have changed since. UNAVAILABLE and DEADLINE_EXCEEDED as AskForScale.
+absl::Status AskToEnd(const StateDirectory& directory, uint64_t saved_records, int64_t timeout_ms);
 
 }  // namespace nam::cli

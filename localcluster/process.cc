@@ -335,13 +335,13 @@ std::optional<ProcessIdentity> IdentityOf(pid_t pid) {
   return ProcessIdentity{pid, *start_time, FirstLine("/proc/sys/kernel/random/boot_id"), executable};
 }
 
-bool EndForeignProcess(const ProcessIdentity& process, int64_t timeout_ms) {
+bool EndForeignProcess(const ProcessIdentity& process, int64_t timeout_ms, bool already) {
   const UniqueFd pidfd = OpenPidfd(process.pid);
   // The descriptor is opened first, so it belongs to the process identified next.
   if (!pidfd.valid() || IdentityOf(process.pid) != process) return false;
   if (AwaitReadable(pidfd.get(), DeadlineAfterMs(0))) return false;  // ended; its parent has not noticed yet
   const auto send = [&](int signal) { syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0); };
-  send(SIGTERM);
+  if (!already) send(SIGTERM);
   if (!AwaitReadable(pidfd.get(), DeadlineAfterMs(timeout_ms))) {
     send(SIGKILL);
     AwaitReadable(pidfd.get(), DeadlineAfterMs(kKillWaitMs));

@@ -126,8 +126,9 @@ struct ProcessIdentity {
 };
 /// The identity of a live process of this user; none otherwise.
 std::optional<ProcessIdentity> IdentityOf(pid_t pid);
-/// Ends a process that is not a child of this one: SIGTERM, then SIGKILL. False if it no longer exists.
-bool EndForeignProcess(const ProcessIdentity& process, int64_t timeout_ms);
+/// Ends a process that is not a child of this one: SIGTERM, unless it ends by itself `already`, then SIGKILL.
+/// False if it no longer exists.
+bool EndForeignProcess(const ProcessIdentity& process, int64_t timeout_ms, bool already = false);
 
 /// The last lines of a file from offset `from` on, each indented by four blanks; empty if there are none.
 std::string LastLines(const std::string& path, int64_t from, size_t lines);

@@ -21,6 +21,9 @@ namespace nam::session {
 namespace {
 
 constexpr size_t kLookupsAtOnce = 256;
+/// Longer than a lease: an index whose creator was killed leaves meanwhile.
+constexpr int64_t kIndexWaitUs = 30'000'000;
+constexpr int64_t kIndexPauseUs = 100'000;
 
 /// Shared by the sessions of a process.
 struct SharedRecords {
@@ -191,16 +194,35 @@ class RecordEngine final : public RecordAccess {
     NAM_RETURN_IF_ERROR(OpenSession());
     return Lost(txn::CreateIndex(attachment_, *session_, table.name(), index));
   }
+  absl::Status AwaitIndex(const std::string& name) override {
+    Clock& clock = attachment_.fabric().clock();
+    const Deadline deadline = clock.After(kIndexWaitUs);
+    while (true) {
+      const absl::Status complete = txn::CheckIndexIsComplete(attachment_, name);
+      if (!absl::IsUnavailable(complete)) return complete;
+      if (Interruption::requested()) return absl::CancelledError("cancelled while it waited for an index");
+      if (clock.Passed(deadline)) {
+        return UserError(sqlstate::kWrongState,
+                         absl::StrCat("index ", Quote(name), " is being filled by another session"), -1,
+                         "run it again later; until then nothing is certain about the index");
+      }
+      clock.SleepUntil(clock.After(kIndexPauseUs));
+    }
+  }
   absl::Status DropIndex(const std::string& name) override {
     NAM_RETURN_IF_ERROR(OpenSession());
     return Lost(txn::DropIndex(attachment_, *session_, name));
   }
 
-  absl::StatusOr<std::unique_ptr<RecordLoad>> BeginLoad(const proto::Table& table, uint64_t rows) override {
+  absl::StatusOr<std::unique_ptr<RecordLoad>> BeginLoad(const proto::Table& table, uint64_t rows,
+                                                        std::optional<RowsDigest> replaced) override {
     auto access = std::make_unique<RecordEngine>(attachment_);
     access->SetLockTimeout(lock_timeout_us_);
     access->SetTransactionBytesMax(transaction_bytes_max_);
-    return BeginRecordLoad(attachment_, std::move(access), table, rows);
+    return BeginRecordLoad(attachment_, std::move(access), table, rows, replaced);
+  }
+  absl::Status FinishLoads(std::span<const std::unique_ptr<RecordLoad>> loads) override {
+    return FinishRecordLoads(attachment_, loads);
   }
   absl::StatusOr<uint64_t> AwaitCommits() override {
     NAM_RETURN_IF_ERROR(OpenSession());

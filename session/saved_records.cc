@@ -1,7 +1,10 @@
 #include "session/saved_records.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -11,12 +14,14 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/check.h"
 #include "base/interruption.h"
 #include "base/status_macros.h"
 #include "base/system_names.h"
 #include "catalog/missing_servers.h"
 #include "session/record_engine.h"
 #include "session/record_file.h"
+#include "storage/checksum.h"
 
 namespace nam::session {
 namespace {
@@ -105,8 +110,50 @@ absl::StatusOr<std::string> NumbersOf(const proto::Table& table, RecordAccess& a
   return absl::StrJoin(numbers, ",");
 }
 
-std::string HeadOf(uint64_t store, const std::string& cluster) {
-  return absl::StrCat(store, " ", cluster);
+/// Whose rows they are, and which.
+struct Head {
+  uint64_t store = 0;
+  uint64_t number = 0;       // of the file
+  uint64_t snapshot = 0;     // whose rows these are
+  uint64_t definitions = 0;  // DefinitionsOf
+  std::string cluster;       // a name, for people
+
+  std::string ToString() const {
+    return absl::StrCat(store, " ", number, " ", snapshot, " ", definitions, " ", cluster);
+  }
+  static std::optional<Head> Parse(const RecordFileReader::Section& section) {
+    const std::vector<std::string> words = absl::StrSplit(section.bytes, absl::MaxSplits(' ', 4));
+    Head head;
+    const bool read = section.kind == RecordSection::kHead && words.size() == 5 &&
+                      absl::SimpleAtoi(words[0], &head.store) && absl::SimpleAtoi(words[1], &head.number) &&
+                      absl::SimpleAtoi(words[2], &head.snapshot) &&
+                      absl::SimpleAtoi(words[3], &head.definitions);
+    if (!read) return std::nullopt;
+    head.cluster = words[4];
+    return head;
+  }
+};
+
+/// Reads the head of a file that was just opened.
+absl::StatusOr<Head> ReadHead(RecordFileReader& file, const std::string& path) {
+  NAM_ASSIGN_OR_RETURN(const RecordFileReader::Section section, file.Next());
+  std::optional<Head> head = Head::Parse(section);
+  if (head.has_value()) return *std::move(head);
+  return absl::DataLossError(absl::StrCat("`", path, "` is damaged: it does not name its cluster"));
+}
+
+uint64_t DrawNumber() {
+  uint64_t number = 0;
+  NAM_CHECK(getrandom(&number, sizeof number, 0) == ssize_t{sizeof number}, "no randomness");
+  return std::max<uint64_t>(number, 1);
+}
+
+/// A checksum over what the tables are but for their rows and memory. Dropped and made again they are others.
+uint64_t DefinitionsOf(const std::vector<std::shared_ptr<const proto::Table>>& tables) {
+  std::string all;
+  for (const auto& table : tables)
+    absl::StrAppend(&all, table->allocation(), " ", DefinitionOf(*table).SerializeAsString());
+  return storage::Checksum(BytesOf(all));
 }
 
 absl::Status SaveTable(const proto::Table& table, RecordAccess& access, RecordFileWriter& file,
@@ -158,23 +205,27 @@ absl::StatusOr<SavedRecords> SaveOnce(catalog::Attachment& attachment, RecordAcc
   if (tables.empty()) return saved;
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
   NAM_ASSIGN_OR_RETURN(const auto file, RecordFileWriter::Create(path));
-  NAM_RETURN_IF_ERROR(file->Add(RecordSection::kHead, HeadOf(cluster.store(), cluster.name())));
-  uint64_t snapshot = 0;
+  Head head{.store = cluster.store(),
+            .number = DrawNumber(),
+            .definitions = DefinitionsOf(tables),
+            .cluster = cluster.name()};
   {
     NAM_RETURN_IF_ERROR(BeginBehindAll(access));
     const Transaction transaction(access);
-    snapshot = access.snapshot();
+    head.snapshot = access.snapshot();
+    NAM_RETURN_IF_ERROR(file->Add(RecordSection::kHead, head.ToString()));
     for (const auto& table : tables) NAM_RETURN_IF_ERROR(SaveTable(*table, access, *file, options, saved));
   }
   if (!options.allow_later_commits) {
     // A second snapshot would not tell: a commit under way hides later ones.
     NAM_ASSIGN_OR_RETURN(const uint64_t newest, access.NewestCommit());
-    overtaken = newest > snapshot;
+    overtaken = newest > head.snapshot;
     if (overtaken) return saved;
   }
   NAM_RETURN_IF_ERROR(file->Finish());
   saved.bytes = file->bytes();
   saved.checksum = file->checksum();
+  saved.number = head.number;
   return saved;
 }
 
@@ -208,7 +259,7 @@ class Loading {
           NAM_RETURN_IF_ERROR(InsertRows(section.bytes));
           break;
         case RecordSection::kEnd:
-          return absl::OkStatus();
+          return MarkSaved(attachment_, 0);  // from here on rows may change
         default:
           return absl::DataLossError("a saved table is out of its place");
       }
@@ -313,14 +364,18 @@ absl::StatusOr<SavedRecords> SaveRecords(catalog::Attachment& attachment, Record
 absl::StatusOr<SavedRecords> LoadRecords(catalog::Attachment& attachment, RecordAccess& access,
                                          const std::string& path) {
   NAM_ASSIGN_OR_RETURN(const auto file, RecordFileReader::Open(path));
-  NAM_ASSIGN_OR_RETURN(const RecordFileReader::Section head, file->Next());
+  NAM_ASSIGN_OR_RETURN(const Head head, ReadHead(*file, path));
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
-  const std::vector<std::string> whose = absl::StrSplit(head.bytes, absl::MaxSplits(' ', 1));
-  if (head.kind != RecordSection::kHead || whose.size() != 2)
-    return absl::DataLossError(absl::StrCat("`", path, "` is damaged: it does not name its cluster"));
-  if (whose[0] != absl::StrCat(cluster.store())) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "`%s` has record tables of the cluster `%s` on another catalog store; move it away", path, whose[1]));
+  if (head.store != cluster.store()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("`%s` has record tables of the cluster `%s` on another catalog store; move it away",
+                        path, head.cluster));
+  }
+  if (head.number != cluster.saved_records()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("`%s` does not have the record tables as they were when the cluster ended: it is a "
+                        "copy of an earlier file, or the cluster went on after it was written",
+                        path));
   }
   const absl::StatusOr<SavedRecords> loaded = Loading(attachment, access, *file).Run();
   if (loaded.ok() || !absl::IsDataLoss(loaded.status())) return loaded;
@@ -328,13 +383,34 @@ absl::StatusOr<SavedRecords> LoadRecords(catalog::Attachment& attachment, Record
       absl::StrCat("record tables cannot be loaded from `", path, "`: ", loaded.status().message()));
 }
 
+absl::Status CheckStillSaved(catalog::Attachment& attachment, RecordAccess& access, const std::string& path,
+                             uint64_t number) {
+  const absl::Status changed = absl::AbortedError("record tables were changed after they had been saved");
+  std::vector<std::string> lost;
+  NAM_ASSIGN_OR_RETURN(const auto tables, RecordTables(attachment, lost));
+  if (number == 0) return tables.empty() ? absl::OkStatus() : changed;
+  NAM_ASSIGN_OR_RETURN(const auto file, RecordFileReader::Open(path));
+  NAM_ASSIGN_OR_RETURN(const Head head, ReadHead(*file, path));
+  NAM_ASSIGN_OR_RETURN(const uint64_t newest, access.NewestCommit());
+  const bool same =
+      head.number == number && newest <= head.snapshot && head.definitions == DefinitionsOf(tables);
+  return same ? absl::OkStatus() : changed;
+}
+
+absl::Status MarkSaved(catalog::Attachment& attachment, uint64_t number) {
+  proto::ChangeCatalogRequest request;
+  request.mutable_saved()->set_number(number);
+  return attachment.catalog().ChangeCatalog(request).status();
+}
+
 absl::StatusOr<SavedRecords> CheckSavedRecords(const std::string& path) {
   NAM_ASSIGN_OR_RETURN(const auto file, RecordFileReader::Open(path));
+  SavedRecords found;
   while (true) {
     if (Interruption::requested()) return absl::CancelledError("cancelled");
     NAM_ASSIGN_OR_RETURN(const RecordFileReader::Section section, file->Next());
+    if (const std::optional<Head> head = Head::Parse(section); head.has_value()) found.number = head->number;
     if (section.kind != RecordSection::kEnd) continue;
-    SavedRecords found;
     found.bytes = file->bytes();
     found.checksum = file->checksum();
     return found;
@@ -344,12 +420,15 @@ absl::StatusOr<SavedRecords> CheckSavedRecords(const std::string& path) {
 absl::Status CopySavedRecords(const std::string& from, const std::string& to, uint64_t store,
                               const std::string& cluster) {
   NAM_ASSIGN_OR_RETURN(const auto reader, RecordFileReader::Open(from));
+  NAM_ASSIGN_OR_RETURN(Head head, ReadHead(*reader, from));
   NAM_ASSIGN_OR_RETURN(const auto writer, RecordFileWriter::Create(to));
+  head.store = store;
+  head.cluster = cluster;
+  NAM_RETURN_IF_ERROR(writer->Add(RecordSection::kHead, head.ToString()));
   while (true) {
     if (Interruption::requested()) return absl::CancelledError("cancelled");
-    NAM_ASSIGN_OR_RETURN(RecordFileReader::Section section, reader->Next());
+    NAM_ASSIGN_OR_RETURN(const RecordFileReader::Section section, reader->Next());
     if (section.kind == RecordSection::kEnd) return writer->Finish();
-    if (section.kind == RecordSection::kHead) section.bytes = HeadOf(store, cluster);
     NAM_RETURN_IF_ERROR(writer->Add(section.kind, section.bytes));
   }
 }

@@ -11,6 +11,10 @@
 #include "session/record_access.h"
 
 /// Saves record tables in a file (session/record_file.h): definitions, rows as bytes, and column counters.
+///
+///     SaveRecords: a file, with a number       rows may change, the cluster may go on
+///     CheckStillSaved, then MarkSaved(number)  the cluster ends, whatever comes: the store has the number
+///     LoadRecords at the next start            of the file with the store's number alone, which is then 0
 namespace nam::session {
 
 struct SavedTable {
@@ -25,6 +29,7 @@ struct SavedRecords {
   uint64_t rows = 0;
   uint64_t bytes = 0;     // of the file
   uint64_t checksum = 0;  // RecordFileWriter::checksum
+  uint64_t number = 0;    // of the file: random; 0: there is none
 
   /// Their names in order, with commas.
   std::string TableNames() const;
@@ -43,12 +48,22 @@ struct SaveOptions {
 absl::StatusOr<SavedRecords> SaveRecords(catalog::Attachment& attachment, RecordAccess& access,
                                          const std::string& path, const SaveOptions& options = {});
 
-/// Recreates the tables, parents before children, with their indexes and rows. NOT_FOUND: there is no file;
-/// FAILED_PRECONDITION: it is another cluster's; DATA_LOSS: it is damaged. An error leaves no table behind.
+/// OK: the file of this number at `path` has all record tables as they are now. Number 0: there is no record
+/// table. ABORTED: rows or tables were changed since, or the file is another one.
+absl::Status CheckStillSaved(catalog::Attachment& attachment, RecordAccess& access, const std::string& path,
+                             uint64_t number);
+
+/// Tells the catalog durably that this file has the rows, and no other. 0: none has.
+absl::Status MarkSaved(catalog::Attachment& attachment, uint64_t number);
+
+/// Recreates the tables, parents before children, with their indexes and rows, and marks that no file has
+/// them any more. NOT_FOUND: there is no file; FAILED_PRECONDITION: it is another cluster's, or not the one
+/// that MarkSaved has named; DATA_LOSS: it is damaged. An error leaves no table behind.
 absl::StatusOr<SavedRecords> LoadRecords(catalog::Attachment& attachment, RecordAccess& access,
                                          const std::string& path);
 
-/// Checks the whole file. Returns only its bytes and checksum. DATA_LOSS: it is damaged.
+/// Checks the whole file. Returns only its bytes, checksum and, of record tables, number. DATA_LOSS: it is
+/// damaged.
 absl::StatusOr<SavedRecords> CheckSavedRecords(const std::string& path);
 
 /// Copies the file for a cluster on another store, which may then load it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -136,6 +137,38 @@ absl::Status RemoveIndex(catalog::Attachment& attachment, Session& session,
   return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
 }
 
+/// The change of an index with its extents, which a list of tables omits; nullopt: it has gone meanwhile.
+absl::StatusOr<std::optional<proto::ChangePartRequest>> ChangeOfIndex(catalog::Attachment& attachment,
+                                                                      const std::string& table,
+                                                                      const std::string& index) {
+  const auto found = attachment.catalog().GetTable(table);
+  if (absl::IsNotFound(found.status())) return std::nullopt;
+  NAM_RETURN_IF_ERROR(found.status());
+  const proto::RecordPart* const part = FindIndex(**found, index);
+  if (part == nullptr || part->extents().empty()) return std::nullopt;
+  proto::ChangePartRequest request;
+  request.set_table(table);
+  request.set_part(index);
+  request.set_allocation(part->extents(0).allocation());
+  return request;
+}
+
+/// Removes an index of this name that leaves, because its builder or the member that dropped it has died.
+/// False: there is none.
+absl::StatusOr<bool> RemoveLeaving(catalog::Attachment& attachment, Session& session,
+                                   const std::string& name) {
+  NAM_ASSIGN_OR_RETURN(const std::vector<proto::Table> tables, attachment.catalog().ListTables());
+  for (const proto::Table& table : tables) {
+    const proto::RecordPart* const part = FindIndex(table, name);
+    if (part == nullptr || !part->leaving() || !CheckNoConstraintNeeds(table, name).ok()) continue;
+    NAM_ASSIGN_OR_RETURN(std::optional<proto::ChangePartRequest> change,
+                         ChangeOfIndex(attachment, table.name(), name));
+    if (change.has_value()) NAM_RETURN_IF_ERROR(RemoveIndex(attachment, session, *std::move(change)));
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 absl::Status CreateTable(catalog::Attachment& attachment, const RecordTableOptions& options) {
@@ -178,7 +211,12 @@ absl::Status CreateTable(catalog::Attachment& attachment, const RecordTableOptio
 
 absl::Status CreateIndex(catalog::Attachment& attachment, Session& session, const std::string& table,
                          const proto::RecordPart& part) {
-  NAM_ASSIGN_OR_RETURN(const AllocationId allocation, AddPart(attachment, table, part));
+  absl::StatusOr<AllocationId> added = AddPart(attachment, table, part);
+  if (absl::IsAlreadyExists(added.status())) {
+    NAM_ASSIGN_OR_RETURN(const bool removed, RemoveLeaving(attachment, session, part.name()));
+    if (removed) added = AddPart(attachment, table, part);
+  }
+  NAM_ASSIGN_OR_RETURN(const AllocationId allocation, std::move(added));
   proto::ChangePartRequest request;
   request.set_table(table);
   request.set_part(part.name());
@@ -196,21 +234,28 @@ absl::Status CreateIndex(catalog::Attachment& attachment, Session& session, cons
   return absl::FailedPreconditionError(usable_from.status().message());
 }
 
+absl::Status CheckIndexIsComplete(catalog::Attachment& attachment, const std::string& name) {
+  NAM_ASSIGN_OR_RETURN(const std::vector<proto::Table> entries, attachment.catalog().ListEntries());
+  for (const proto::Table& entry : entries) {
+    if (entry.name() == name) return absl::OkStatus();
+    const proto::RecordPart* const index = FindIndex(entry, name);
+    if (index == nullptr) continue;
+    if (index->leaving()) return absl::NotFoundError(absl::StrFormat("index `%s` is being dropped", name));
+    if (index->usable_from() != 0) return absl::OkStatus();
+    return absl::UnavailableError(
+        absl::StrFormat("index `%s` is being filled by member %d", name, index->builder()));
+  }
+  return absl::NotFoundError(absl::StrFormat("there is no index `%s`", name));
+}
+
 absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const std::string& name) {
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Table> tables, attachment.catalog().ListTables());
-  for (const proto::Table& listed : tables) {
-    if (FindIndex(listed, name) == nullptr) continue;
-    NAM_RETURN_IF_ERROR(CheckNoConstraintNeeds(listed, name));
-    // With extents, which a list omits.
-    NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table,
-                         attachment.catalog().GetTable(listed.name()));
-    const proto::RecordPart* const part = FindIndex(*table, name);
-    if (part == nullptr || part->extents().empty()) continue;
-    proto::ChangePartRequest request;
-    request.set_table(table->name());
-    request.set_part(name);
-    request.set_allocation(part->extents(0).allocation());
-    return RemoveIndex(attachment, session, std::move(request));
+  for (const proto::Table& table : tables) {
+    if (FindIndex(table, name) == nullptr) continue;
+    NAM_RETURN_IF_ERROR(CheckNoConstraintNeeds(table, name));
+    NAM_ASSIGN_OR_RETURN(std::optional<proto::ChangePartRequest> change,
+                         ChangeOfIndex(attachment, table.name(), name));
+    if (change.has_value()) return RemoveIndex(attachment, session, *std::move(change));
   }
   return absl::NotFoundError(absl::StrFormat("there is no index `%s`", name));
 }

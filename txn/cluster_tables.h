@@ -40,9 +40,12 @@ absl::Status CreateTable(catalog::Attachment& attachment, const RecordTableOptio
 /// Creates an ordered index and fills it with the existing rows while others commit. `part` has no extents.
 /// The session has no transaction under way. ALREADY_EXISTS: a table or an index has this name;
 /// FAILED_PRECONDITION: it is unique, and two rows have the same key. Only a dead client leaves something: an
-/// unused index, for DropIndex.
+/// unused index that leaves. The next call with its name, or DropIndex, removes it.
 absl::Status CreateIndex(catalog::Attachment& attachment, Session& session, const std::string& table,
                          const proto::RecordPart& part);
+/// OK: the index is complete, or the name is not an index's. NOT_FOUND: there is none, or it leaves.
+/// UNAVAILABLE: a living member is filling it.
+absl::Status CheckIndexIsComplete(catalog::Attachment& attachment, const std::string& name);
 /// NOT_FOUND: there is no such index; FAILED_PRECONDITION: it belongs to a constraint. Concurrent readers get
 /// ABORTED and retry.
 absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const std::string& name);

@@ -87,6 +87,7 @@ TEST(EmbeddedStoreTest, KeepsEverythingAcrossARestart) {
     ASSERT_TRUE(store->Apply(mutation).ok());
     Mutation newer = Next(MustLoad(*store));
     newer.put_constants.push_back(SomeConstants(200));
+    newer.put_saved_records = ~uint64_t{0};
     ASSERT_TRUE(store->Apply(newer).ok());
   }
   const auto store = MustOpen(folder.File("catalog.db"));
@@ -101,6 +102,7 @@ TEST(EmbeddedStoreTest, KeepsEverythingAcrossARestart) {
   EXPECT_EQ(state.identity.fabric, "shm");
   ASSERT_EQ(state.constants.size(), 1u) << "a newer set takes the place of the older one";
   EXPECT_EQ(state.constants[0].SerializeAsString(), SomeConstants(200).SerializeAsString());
+  EXPECT_EQ(state.saved_records, ~uint64_t{0});
   EXPECT_EQ(state.version, 3u);
   EXPECT_EQ(state.next_member, 8u);
   EXPECT_EQ(state.next_allocation, 9u);

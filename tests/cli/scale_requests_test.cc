@@ -25,16 +25,22 @@ class ScaleRequestsTest : public testing::Test {
   ~ScaleRequestsTest() override { RemoveTree(directory_); }
 
   /// A supervisor that answers `count` requests.
-  std::thread Serve(int count, std::function<absl::StatusOr<ScaleReply>(const ScaleRequest&)> scale) {
+  std::thread Serve(int count, std::function<absl::StatusOr<ScaleReply>(const ScaleRequest&)> scale,
+                    std::function<absl::Status(uint64_t)> end = NotToEnd) {
     auto listener = ScaleListener::Listen(Folder());
     EXPECT_TRUE(listener.ok()) << listener.status();
-    return std::thread([count, scale = std::move(scale), listener = std::move(*listener)] {
+    RequestHandlers handlers{.scale = std::move(scale), .end = std::move(end)};
+    return std::thread([count, handlers = std::move(handlers), listener = std::move(*listener)] {
       for (int i = 0; i < count; ++i) {
         pollfd wait{listener->fd(), POLLIN, 0};
         ASSERT_EQ(poll(&wait, 1, 60'000), 1);
-        listener->Serve(scale);
+        listener->Serve(handlers);
       }
     });
+  }
+  static absl::Status NotToEnd(uint64_t) {
+    ADD_FAILURE() << "no client asked for the end";
+    return absl::OkStatus();
   }
   StateDirectory Folder() const { return StateDirectory::Open(directory_).value(); }
   std::string directory_;
@@ -63,6 +69,28 @@ TEST_F(ScaleRequestsTest, RequestsAndRepliesArrive) {
   EXPECT_EQ(seen[0].compute_servers, 2);
   EXPECT_FALSE(seen[1].out);
   EXPECT_EQ(seen[1].compute_servers, 7);
+}
+
+TEST_F(ScaleRequestsTest, ARequestToEndNamesTheFile) {
+  std::vector<uint64_t> seen;
+  std::thread supervisor = Serve(
+      2, [](const ScaleRequest&) { return ScaleReply(); },
+      [&](uint64_t saved_records) {
+        seen.push_back(saved_records);
+        return saved_records == 0 ? absl::AbortedError("a table has come") : absl::OkStatus();
+      });
+  EXPECT_EQ(AskToEnd(Folder(), 0, 60'000), absl::AbortedError("a table has come"));
+  EXPECT_EQ(AskToEnd(Folder(), ~uint64_t{0}, 60'000), absl::OkStatus());
+  supervisor.join();
+  EXPECT_THAT(seen, ElementsAre(0u, ~uint64_t{0}));
+  EXPECT_TRUE(absl::IsUnavailable(AskToEnd(Folder(), 7, 60'000)));
+}
+
+TEST_F(ScaleRequestsTest, WhoHasGoneDoesNotEndTheCluster) {
+  const auto listener = ScaleListener::Listen(Folder());
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(AskToEnd(Folder(), 7, 10)));
+  (*listener)->Serve({.scale = [](const ScaleRequest&) { return ScaleReply(); }, .end = NotToEnd});
 }
 
 TEST_F(ScaleRequestsTest, TheSocketIsItsOwners) {
@@ -104,16 +132,20 @@ TEST_F(ScaleRequestsTest, WhoAsksMayStopWaiting) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(AskForScale(Folder(), {}, 10, -1).status()));
   // What the clients asked for is still done, and the answers are lost.
   int asked = 0;
-  for (int i = 0; i < 2; ++i) (*listener)->Serve([&](const ScaleRequest&) { return ++asked, ScaleReply(); });
+  for (int i = 0; i < 2; ++i) {
+    (*listener)->Serve(
+        {.scale = [&](const ScaleRequest&) { return ++asked, ScaleReply(); }, .end = NotToEnd});
+  }
   EXPECT_EQ(asked, 2);
 }
 
 TEST_F(ScaleRequestsTest, OtherBytesAreNoRequest) {
-  std::thread supervisor = Serve(3, [](const ScaleRequest&) -> absl::StatusOr<ScaleReply> {
+  std::thread supervisor = Serve(4, [](const ScaleRequest&) -> absl::StatusOr<ScaleReply> {
     ADD_FAILURE() << "no client asked for that";
     return ScaleReply();
   });
-  for (const std::string text : {"", "{}\n", "{\"scale\":\"up\",\"compute\":1}\n"}) {
+  for (const std::string text :
+       {"", "{}\n", "{\"scale\":\"up\",\"compute\":1}\n", "{\"end\":\"saved\",\"number\":-1}\n"}) {
     const UniqueFd peer(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address = {.sun_family = AF_UNIX};
     (directory_ + "/control").copy(address.sun_path, sizeof address.sun_path - 1);

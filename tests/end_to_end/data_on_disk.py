@@ -170,6 +170,77 @@ class Restart(Local):
         self.assertIn("there again, with 1 rows: accounts.", self.up())
         self.nam("down")
 
+    def saved(self):
+        return os.path.join(self.state, "data", "records.saved")
+
+    def refused(self):
+        """Starts a cluster that does without the file."""
+        said = self.up()
+        self.say(said)
+        self.assertIn("does not have the record tables as they were when the cluster ended", said)
+        self.assertIn(self.saved() + ".refused", said)
+        self.assertRegex(said, r"record tables.*lost.*: accounts\.")
+        self.assertEqual(self.tables(), {})
+        self.assertFalse(os.path.exists(self.saved()))
+        os.remove(self.saved() + ".refused")
+
+    def make_accounts(self):
+        self.sql("CREATE TABLE accounts (a int PRIMARY KEY, b int) WITH (storage = record); "
+                 "INSERT INTO accounts VALUES (1, 1), (2, 1)")
+
+    def test_a_nam_down_that_was_killed(self):
+        """The cluster goes on, and the rows that it has saved are not the last."""
+        self.up()
+        self.make_accounts()
+        supervisor = [pid for pid, line in self.scratch.processes().items() if line.startswith("nam supervise ")][0]
+        os.kill(supervisor, signal.SIGSTOP)  # before it ends
+        try:
+            down = self.scratch.start("down", "--state-dir=" + self.state)
+            wait_until(lambda: os.path.exists(self.saved()), 60, "the rows are saved")
+            down.kill()
+            down.wait()
+        finally:
+            os.kill(supervisor, signal.SIGCONT)
+        self.nam("scale out", "--compute=1")  # the supervisor has come to what was asked before
+        self.sql("UPDATE accounts SET b = 2")
+        self.kill_all()
+        self.refused()
+        # One that comes to its end saves what there is.
+        self.make_accounts()
+        self.assertIn("Saved 2 rows", self.nam("down").out)
+        self.assertIn("there again, with 2 rows: accounts.", self.up())
+        self.nam("down", "--discard-records")
+        self.assertRegex(self.up(), r"record tables.*lost.*: accounts\.")
+        self.nam("down")
+
+    def test_saved_rows_that_are_put_back(self):
+        """A copy of an earlier file is not what the cluster had at its end."""
+        self.up()
+        self.make_accounts()
+        self.nam("down")
+        copy = self.scratch.file("copy")
+        shutil.copy2(self.saved(), copy)
+        self.up()
+        self.sql("UPDATE accounts SET b = 2")
+        self.kill_all()
+        shutil.copy2(copy, self.saved())
+        self.refused()
+        self.make_accounts()
+        self.nam("down")
+        shutil.copy2(copy, self.saved())
+        self.refused()
+        self.nam("down")
+        shutil.copy2(copy, self.saved())
+        self.assertIn("does not have the record tables", self.up())
+        os.remove(self.saved() + ".refused")
+        self.make_accounts()
+        self.nam("down")
+        os.remove(self.saved())
+        said = self.up()
+        self.assertIn("where record tables were saved, is not there", said)
+        self.assertRegex(said, r"record tables.*lost.*: accounts\.")
+        self.nam("down")
+
     def test_record_tables_are_lost_by_name(self):
         """Also those that no transaction has written to."""
         self.up()

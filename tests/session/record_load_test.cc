@@ -18,8 +18,7 @@
 #include "session/saved_records.h"
 #include "tests/session/file_session.h"
 
-/// Many rows into empty record tables, outside of transactions: loads in portions, which become visible in
-/// one moment.
+/// Many rows into empty record tables: loads in portions, which become visible in one moment.
 namespace nam::testing {
 namespace {
 
@@ -112,8 +111,7 @@ TEST_F(RecordLoadTest, RowsOfAQueryAreLoadedToo) {
   EXPECT_EQ(Command("insert into u select x from t"), "INSERT 0 20000") << "a table without a key";
   EXPECT_EQ(Rows("select count(*), sum(x) from u"), (TextRows{{"20000", "100005000"}}));
   Command("begin");
-  EXPECT_EQ(ErrorOf("insert into u select x from t").sqlstate, "54000")
-      << "in a transaction it is a part of it";
+  EXPECT_EQ(ErrorOf("insert into u select x from t").sqlstate, "54000") << "it has rows";
   Command("rollback");
   Command("create table v (id bigint primary key)");
   EXPECT_EQ(ErrorOf("insert into v select i from generate_series(1, 20000) g (i) returning id").sqlstate,
@@ -136,6 +134,7 @@ TEST_F(RecordLoadTest, AfterAnErrorThereIsNone) {
   for (const auto& [row, state] : last) {
     const SqlError error = ErrorOf(Copy(Write("bad.csv", many + row)));
     EXPECT_EQ(error.sqlstate, state) << row << error.message;
+    EXPECT_TRUE(absl::StrContains(error.message, "bad.csv:10001: ")) << error.message;
     EXPECT_FALSE(absl::StrContains(error.message, "nam.")) << error.message;
     EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"0"}})) << row;
     EXPECT_EQ(Loads(), 0) << row;
@@ -149,6 +148,26 @@ TEST_F(RecordLoadTest, AfterAnErrorThereIsNone) {
   ASSERT_TRUE(skipped.ok()) << skipped.status();
   EXPECT_EQ(skipped->command, "COPY 10000");
   EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"10000"}}));
+}
+
+TEST_F(RecordLoadTest, ErrorsOfFewRowsNameTheirLineToo) {
+  CreateT();
+  Command("insert into t values (7, 'seven', 1)");
+  Write("part1.csv", RowsOf(10, 3));
+  const std::vector<std::pair<std::string, std::string>> rows = {{"7,other,1\n", "t_pkey"},
+                                                                 {"11,other,1\n", "t_pkey"},
+                                                                 {"1,seven,1\n", "t_name_key"},
+                                                                 {"1,other,-1\n", "t_ten_check"}};
+  for (const auto& [row, constraint] : rows) {
+    Write("part2.csv", "20,twenty,1\n" + row + RowsOf(30, 600));
+    const SqlError error = ErrorOf(Copy(folder_.File("part*.csv")));
+    EXPECT_TRUE(absl::StrContains(error.message, "part2.csv:2: ")) << error.message;
+    EXPECT_TRUE(absl::StrContains(error.message, constraint)) << error.message;
+  }
+  Write("part2.csv", "20,twenty,1\n7,other,1\n");
+  EXPECT_TRUE(
+      absl::StrContains(ErrorOf(Copy(folder_.File("part2.csv"), "batch 1")).message, "part2.csv:2: "));
+  EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"2"}})) << "a batch stays";
 }
 
 TEST_F(RecordLoadTest, OthersSeeAllRowsOrNone) {
@@ -242,6 +261,7 @@ TEST_F(RecordLoadTest, IsNotSavedBeforeItsEnd) {
   const auto saved = session::SaveRecords(cluster_.attachment(), *engine, path);
   ASSERT_TRUE(saved.ok()) << saved.status();
   EXPECT_EQ(saved->rows, static_cast<uint64_t>(written_) + 2);
+  ASSERT_TRUE(session::MarkSaved(cluster_.attachment(), saved->number).ok());
   Command("drop table t");
   Command("drop table u");
   const auto loaded = session::LoadRecords(cluster_.attachment(), *engine, path);
@@ -268,13 +288,20 @@ TEST_F(RecordLoadTest, StatementsWaitWhileATableIsClosed) {
   ASSERT_TRUE(table.ok()) << table.status();
   ASSERT_EQ(Run(*open, "begin"), "BEGIN");
   ASSERT_EQ(Run(*open, "insert into t values (1, 'one', 1)"), "INSERT 0 1");
+  const auto engine = session::MakeRecordEngine(cluster_.attachment());
   proto::ChangeCatalogRequest close;
-  close.mutable_fill()->set_table("t");
-  close.mutable_fill()->set_allocation((*table)->allocation());
-  close.mutable_fill()->set_member(cluster_.attachment().member().value());
-  close.mutable_fill()->set_close(true);
+  proto::FillTable& step = *close.mutable_fill()->add_steps();
+  step.set_table("t");
+  step.set_allocation((*table)->allocation());
+  step.set_member(cluster_.attachment().member().value());
+  step.set_load(absl::StrCat("nam.load.", step.member(), ".99"));
+  step.set_close(true);
+  proto::Table hidden = **table;
+  hidden.set_name(step.load());
+  hidden.mutable_record()->clear_parts();
+  ASSERT_TRUE(engine->CreateTable(hidden, {}).ok());
   ASSERT_TRUE(cluster_.attachment().catalog().ChangeCatalog(close).ok());
-  ASSERT_TRUE(session::MakeRecordEngine(cluster_.attachment())->AwaitCommits().ok());
+  ASSERT_TRUE(engine->AwaitCommits().ok());
   EXPECT_EQ(Run(*open, "commit"), "40001") << "a commit that the load has not waited for";
   EXPECT_EQ(Run(*open, "begin"), "BEGIN");
   EXPECT_EQ(Run(*open, "select count(*) from t"), "40001") << "a transaction does not wait";
@@ -287,9 +314,10 @@ TEST_F(RecordLoadTest, StatementsWaitWhileATableIsClosed) {
   EXPECT_EQ(Run(*open, "set statement_timeout = '50ms'"), "SET");
   EXPECT_EQ(Run(*open, "select count(*) from t"), "57014");
   EXPECT_TRUE(outcomes.empty());
-  close.mutable_fill()->set_close(false);
+  step.set_close(false);
   ASSERT_TRUE(cluster_.attachment().catalog().ChangeCatalog(close).ok());
   thread.join();
+  ASSERT_TRUE(engine->DropTable(step.load()).ok());
   EXPECT_EQ(outcomes, (std::vector<std::string>{"INSERT 0 1", "SELECT 1"}));
   EXPECT_EQ(Rows("select id from t"), (TextRows{{"2"}}));
 }

@@ -84,8 +84,15 @@ class SavedRecordsTest : public ::testing::Test {
     EXPECT_FALSE(result.ok()) << statement;
     return std::string(result.status().message());
   }
+  /// As for a cluster that ends.
   absl::StatusOr<session::SavedRecords> Save() {
-    return session::SaveRecords(cluster_.attachment(), *engine_, path_);
+    const auto saved = session::SaveRecords(cluster_.attachment(), *engine_, path_);
+    if (saved.ok()) Mark(saved->number);
+    return saved;
+  }
+  void Mark(uint64_t number) { EXPECT_TRUE(session::MarkSaved(cluster_.attachment(), number).ok()); }
+  absl::Status StillSaved(uint64_t number) {
+    return session::CheckStillSaved(cluster_.attachment(), *engine_, path_, number);
   }
   absl::StatusOr<session::SavedRecords> Load() {
     return session::LoadRecords(cluster_.attachment(), *engine_, path_);
@@ -173,6 +180,7 @@ TEST_F(SavedRecordsTest, CommitsBehindOneThatIsUnderWayAreSaved) {
     const auto saved = session::SaveRecords(cluster_.attachment(), *engine_, path_,
                                             {.allow_later_commits = allow_later_commits});
     ASSERT_TRUE(saved.ok()) << saved.status();
+    Mark(saved->number);
     Run("drop table small");
     ASSERT_TRUE(Load().ok());
     EXPECT_THAT(Run("select v from small"), ElementsAre("42"));
@@ -195,10 +203,73 @@ TEST_F(SavedRecordsTest, CommitsBehindOneThatBeganMeanwhileAreSaved) {
                            }});
   ASSERT_TRUE(stalled.has_value());
   ASSERT_TRUE(saved.ok()) << saved.status();
+  Mark(saved->number);
   Run("drop table small");
   Run("drop table wide");
   ASSERT_TRUE(Load().ok());
   EXPECT_THAT(Run("select v from small"), ElementsAre("42"));
+}
+
+/// The file of a cluster that went on, or an older one that was put back, has rows that are not the last.
+TEST_F(SavedRecordsTest, OnlyTheFileThatWasMarkedIsLoaded) {
+  Run("create table t (a int primary key, b int) with (storage = record)");
+  Run("create table u (a int primary key) with (storage = record)");
+  Run("insert into t values (1, 1)");
+  const auto first = session::SaveRecords(cluster_.attachment(), *engine_, path_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const std::string kept = folder_.File("kept");
+  std::filesystem::copy_file(path_, kept);
+  Run("update t set b = 2");
+  const auto refused = [&] {
+    Run("drop table t");
+    Run("drop table u");
+    const absl::Status status = Load().status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("when the cluster ended"));
+    EXPECT_FALSE(cluster_.attachment().catalog().GetTable("t").ok());
+    Run("create table t (a int primary key, b int) with (storage = record)");
+    Run("create table u (a int primary key) with (storage = record)");
+    Run("insert into t values (1, 3)");
+  };
+  refused();
+  const auto second = Save();
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_NE(second->number, first->number);
+  const std::string newer = folder_.File("newer");
+  std::filesystem::rename(path_, newer);
+  std::filesystem::copy_file(kept, path_);
+  refused();
+  std::filesystem::rename(newer, path_);
+  Run("drop table t");
+  Run("drop table u");
+  ASSERT_TRUE(Load().ok());
+  EXPECT_THAT(Run("select b from t"), ElementsAre("3"));
+  refused();  // a second time
+}
+
+/// Whether a cluster may end with a file.
+TEST_F(SavedRecordsTest, RowsAndTablesMustBeAsTheyWereSaved) {
+  EXPECT_TRUE(StillSaved(0).ok()) << "there is nothing";
+  Run("create table t (a int primary key, b int) with (storage = record)");
+  Run("create table u (a int primary key) with (storage = record)");
+  EXPECT_TRUE(absl::IsAborted(StillSaved(0)));
+  const std::vector<std::string> changes = {"insert into t values (1, 1)",
+                                            "update t set b = 2",
+                                            "create index t_b on t (b)",
+                                            "drop index t_b",
+                                            "alter table t rename b to c",
+                                            "create table v (a int primary key)",
+                                            "drop table v"};
+  for (const std::string& change : changes) {
+    const auto saved = Save();
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    EXPECT_TRUE(StillSaved(saved->number).ok()) << change;
+    EXPECT_TRUE(absl::IsAborted(StillSaved(saved->number + 1))) << "another file";
+    Run("select * from t");
+    EXPECT_TRUE(StillSaved(saved->number).ok()) << change;
+    Run(change);
+    EXPECT_TRUE(absl::IsAborted(StillSaved(saved->number))) << change;
+  }
 }
 
 TEST_F(SavedRecordsTest, WithoutTablesThereIsNoFile) {
