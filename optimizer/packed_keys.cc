@@ -112,6 +112,7 @@ class Replacement {
 };
 
 bool NeedsParts(const lg::AggregateCall& call) {
+  if (call.long_sum) return true;
   switch (call.function) {
     case AggregateFunction::kMin:
     case AggregateFunction::kMax:
@@ -134,6 +135,7 @@ lg::AggregateCall Of(const lg::AggregateCall& call, AggregateFunction function, 
   out.function = function;
   out.argument = std::move(argument);
   out.type = type;
+  out.long_sum = false;
   return out;
 }
 
@@ -154,11 +156,15 @@ class PartsBuilder {
     const AggregateFunction function = call_.function;
     if (function == AggregateFunction::kMin || function == AggregateFunction::kMax) {
       parts_.result = OfOrder(call_.type, Add(function, OrderOf(call_.argument), Type::Bytes()));
+    } else if (call_.distinct && call_.long_sum) {
+      parts_.result = OfDistinctDecimals();
     } else if (call_.distinct) {
       return ToStatus({.message = "sum, avg and variance of distinct intervals and numerics with grouping "
                                   "sets are not supported",
                        .hint = "take them of EXTRACT(EPOCH FROM …), or of a CAST to decimal(p, s)",
                        .sqlstate = sqlstate::kNotSupported});
+    } else if (call_.long_sum) {
+      parts_.result = OfDecimals();
     } else if (IsNumeric(call_.argument)) {
       parts_.result = OfNumerics();
     } else {
@@ -184,6 +190,24 @@ class PartsBuilder {
     Expr count = Add(AggregateFunction::kCount, call_.argument, Type::Integer());
     return Call(Function::kIntervalQuotient, Type::Interval(),
                 {std::move(sum), plan::MakeNode(Op::kCast, Type::Double(), -1, {std::move(count)})});
+  }
+
+  /// Beside grouping sets: more than 38 digits of a sum are an error.
+  Expr OfDistinctDecimals() {
+    if (call_.function == AggregateFunction::kAverage)
+      return Add(call_.function, call_.argument, Type::Numeric());
+    return plan::MakeNode(Op::kCast, Type::Numeric(), -1,
+                          {Add(call_.function, call_.argument, call_.argument.type)});
+  }
+
+  Expr OfDecimals() {
+    std::vector<Expr> operands;
+    AddLimbs(Function::kDecimalLimb, kDecimalLimbs, operands);
+    operands.push_back(plan::MakeLiteral(Value::Integer(call_.argument.type.scale), -1));
+    if (call_.function == AggregateFunction::kSum)
+      return Call(Function::kDecimalOfLimbs, Type::Numeric(), std::move(operands));
+    operands.push_back(Add(AggregateFunction::kCount, call_.argument, Type::Integer()));
+    return Call(Function::kDecimalAverage, Type::Numeric(), std::move(operands));
   }
 
   void AddLimbs(Function limb, int limbs, std::vector<Expr>& sums) {

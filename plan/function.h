@@ -157,8 +157,12 @@ enum class Function : uint8_t {
   kNumericVarSamp,
   kNumericStddevPop,
   kNumericStddevSamp,
+  // Decimals whose sums may have more than 38 digits
+  kDecimalLimb,     // [decimal, which of 2]: sums of limbs are a sum's
+  kDecimalOfLimbs,  // [2 sums of limbs, scale]: a numeric, as the next
+  kDecimalAverage,  // [2 sums of limbs, scale, count]
 };
-inline constexpr Function kLastFunction = Function::kNumericStddevSamp;
+inline constexpr Function kLastFunction = Function::kDecimalAverage;
 
 /// One way to call a function. Letters are types of arguments: t text, b boolean, i integer, n decimal, N
 /// numeric, f double precision, D date, T timestamp, Z timestamp with time zone, C time, I interval, U uuid,

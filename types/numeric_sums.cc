@@ -36,6 +36,11 @@ SumWide OfLimbs(const __int128* limbs, int n) {
   return out;
 }
 
+/// In two's complement.
+SumWide OfDecimalLimbs(const __int128 limbs[kDecimalLimbs]) {
+  return SumWide::OfSigned(limbs[0]) + (SumWide::OfSigned(limbs[1]) << 64);
+}
+
 SumWide MagnitudeOf(const SumWide& n) {
   return n.negative() ? -n : n;
 }
@@ -97,12 +102,21 @@ std::optional<Numeric> NumericOfLimbs(const __int128 limbs[kNumericLimbs], int s
   return RoundWide(n.negative(), MagnitudeOf(n), kMaxNumericScale, scale);
 }
 
+std::optional<Numeric> NumericOfDecimalLimbs(const __int128 limbs[kDecimalLimbs], int scale) {
+  const SumWide n = OfDecimalLimbs(limbs);
+  return RoundWide(n.negative(), MagnitudeOf(n), scale, scale);
+}
+
 absl::StatusOr<Numeric> NumericAverage(const __int128 sums[kNumericLimbs], int scale, int64_t count) {
   return AverageOf(OfLimbs(sums, kNumericLimbs), kMaxNumericScale, scale, count);
 }
 
 absl::StatusOr<Numeric> DecimalAverage(__int128 sum, int scale, int64_t count) {
   return AverageOf(SumWide::OfSigned(sum), scale, scale, count);
+}
+
+absl::StatusOr<Numeric> DecimalAverage(const __int128 sums[kDecimalLimbs], int scale, int64_t count) {
+  return AverageOf(OfDecimalLimbs(sums), scale, scale, count);
 }
 
 absl::StatusOr<Numeric> NumericVariance(const __int128 sums[kNumericLimbs],

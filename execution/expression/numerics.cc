@@ -132,11 +132,65 @@ class NarrowOfNumeric final : public Node {
   const bool scale_;
 };
 
-/// + - * / % of two numerics.
+/// One limb of a decimal.
+class LimbOfDecimal final : public Node {
+ public:
+  LimbOfDecimal(int limb, const plan::Bounds& bounds, NodePtr a)
+      : Node(NumberForm(bounds), bounds, Children(std::move(a))), limb_(limb) {}
+
+  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
+    const Vector* a = child(0).Evaluate(frame, chunk, rows);
+    if (a == nullptr) return nullptr;
+    Register& at = At(frame);
+    Vector& out = Out(at);
+    CopyNulls(*a, rows, at.nulls, out);
+    WithWide(*a, [&](auto x) {
+      if (limb_ == 0) {
+        ForEach(rows, [&](uint32_t p) { out.wide[p] = DecimalLimb(x[p], 0); });
+      } else {
+        ForEach(rows, [&](uint32_t p) { out.narrow[p] = static_cast<int64_t>(DecimalLimb(x[p], 1)); });
+      }
+    });
+    return &out;
+  }
+
+ private:
+  const int limb_;
+};
+
+/// The operands of arithmetic: words of numerics, or digits of a known scale.
+template <typename X>
+struct Words {
+  X x;
+  Numeric operator[](uint32_t p) const { return UnpackNumeric(x[p]); }
+};
+template <typename X>
+struct Digits {
+  X x;
+  uint8_t scale;
+  Numeric operator[](uint32_t p) const { return {x[p], scale}; }
+};
+
+template <typename Body>
+void WithOperand(const Vector& vector, const Type& type, Body&& body) {
+  WithWide(vector, [&](auto x) {
+    if (type.kind == TypeKind::kNumeric) {
+      body(Words<decltype(x)>{x});
+    } else {
+      body(Digits<decltype(x)>{x, type.scale});
+    }
+  });
+}
+
+/// + - * / % as a numeric.
 class NumericArithmetic final : public Node {
  public:
-  NumericArithmetic(Op op, int position, NodePtr a, NodePtr b)
-      : Node(Physical::kInt128, {}, Children(std::move(a), std::move(b))), op_(op), position_(position) {}
+  NumericArithmetic(const plan::Expr& e, NodePtr a, NodePtr b)
+      : Node(Physical::kInt128, {}, Children(std::move(a), std::move(b))),
+        op_(e.op),
+        left_(e.children[0].type),
+        right_(e.children[1].type),
+        position_(e.position) {}
 
   const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
     const Vector* a = child(0).Evaluate(frame, chunk, rows);
@@ -152,30 +206,36 @@ class NumericArithmetic final : public Node {
       ForEach(rows, [&](uint32_t p) {
         out.wide[p] = 0;
         if (out.nulls != nullptr && out.nulls[p] != 0) return;
-        const Numeric right = UnpackNumeric(y[p]);
+        const Numeric right = y[p];
         if (divides && right.digits == 0) {
           by_zero = true;
           return;
         }
-        const std::optional<Numeric> result = plan::NumericResult(op_, UnpackNumeric(x[p]), right);
+        const std::optional<Numeric> result = plan::NumericResult(op_, x[p], right);
         too_long |= !result.has_value();
         if (result) out.wide[p] = PackNumeric(*result);
       });
     };
-    WithWide(*a, [&](auto x) { WithWide(*b, [&](auto y) { loop(x, y); }); });
+    WithOperand(*a, left_, [&](auto x) { WithOperand(*b, right_, [&](auto y) { loop(x, y); }); });
     if (by_zero) return FrameAccess::Fail(frame, DivisionByZero(position_));
     return too_long ? FrameAccess::Fail(frame, NumericOutOfRange(position_)) : &out;
   }
 
  private:
   const Op op_;
+  const Type left_, right_;
   const int position_;
 };
 
 }  // namespace
 
 NodePtr MakeNumericArithmetic(const plan::Expr& e, NodePtr a, NodePtr b) {
-  return std::make_unique<NumericArithmetic>(e.op, e.position, std::move(a), std::move(b));
+  return std::make_unique<NumericArithmetic>(e, std::move(a), std::move(b));
+}
+
+NodePtr MakeDecimalLimb(const plan::Expr& call, NodePtr a) {
+  const auto limb = static_cast<int>(call.children[1].literal.number);
+  return std::make_unique<LimbOfDecimal>(limb, plan::ResultBounds(call), std::move(a));
 }
 
 NodePtr MakeNumericNegate(NodePtr a) {

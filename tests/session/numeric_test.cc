@@ -233,5 +233,50 @@ TEST_F(NumericTest, QuotientsHaveTheScaleOfTheirValues) {
   EXPECT_EQ(Run("select d / 3 * 1e35 from q where id = 5"), "22003");
 }
 
+/// If 38 digits do not suffice, decimals give way, not the statement.
+TEST_F(NumericTest, SumsOfLongDecimalsYieldTheirScale) {
+  ASSERT_EQ(Run("create table d (id int primary key, x decimal(38,10), y decimal(38,10), z decimal(38,2), g "
+                "int) with (storage = record)"),
+            "CREATE TABLE");
+  const std::string a = "9876543210987654321098765432.1098765432",
+                    b = "9123456789123456789123456789.1234567891";
+  ASSERT_EQ(
+      Run("insert into d values (1, " + a + ", " + b + ", 9e35, 1), (2, " + b + ", " + b +
+          " - 0.0000000001, 9e35, 1), (3, -" + a + ", " + a + ", 0.01, 2), (4, 0.0000000001, null, 2, 2)")
+          .substr(0, 6),
+      "INSERT");
+  EXPECT_EQ(Run("select sum(x), avg(x) from d where g = 1"),
+            "SELECT 1 | 19000000000111111110222222221.2333333,9500000000055555555111111110.61666667");
+  EXPECT_EQ(Run("select id, x + y, x - y, -x - y from d order by id"),
+            "SELECT 4 | 1,19000000000111111110222222221.2333333,753086421864197531975308642.986419754,"
+            "-19000000000111111110222222221.2333333 | 2,18246913578246913578246913578.2469136,0.0000000001,"
+            "-18246913578246913578246913578.2469136 | 3,0.0000000000,-19753086421975308642197530864.2197531,"
+            "0.0000000000 | 4,NULL,NULL,NULL");
+  EXPECT_EQ(Run("select g, sum(x), sum(x + y), avg(z) from d group by g order by g"),
+            "SELECT 2 | 1,19000000000111111110222222221.2333333,37246913578358024688469135799.4802469,"
+            "900000000000000000000000000000000000 | "
+            "2,-9876543210987654321098765432.10987654,0.0000000000,1.00500000000000000000");
+  EXPECT_EQ(Run("select sum(distinct y), avg(distinct y), sum(x) filter (where id > 7) from d where g = 1"),
+            "SELECT 1 | 18246913578246913578246913578.2469136,9123456789123456789123456789.12345679,NULL");
+  EXPECT_EQ(Run("select id, sum(x) over (order by id) from d order by id"),
+            "SELECT 4 | 1,9876543210987654321098765432.10987654 | 2,19000000000111111110222222221.2333333 | "
+            "3,9123456789123456789123456789.12345679 | 4,9123456789123456789123456789.12345679");
+  EXPECT_EQ(Run("select g from d group by g having sum(x) > 1 order by sum(x)"), "SELECT 1 | 1");
+  // Of constants the result decides.
+  EXPECT_EQ(Run("select " + a + " + 1, " + a + " + " + b),
+            "SELECT 1 | 9876543210987654321098765433.1098765432,19000000000111111110222222221.2333333");
+  // With two decimals a numeric holds no greater numbers than a decimal.
+  EXPECT_EQ(Run("select sum(z) from d"), "22003");
+  EXPECT_EQ(Run("select sum(z) from d where id <> 2"), "SELECT 1 | 900000000000000000000000000000000002.01");
+  EXPECT_EQ(
+      Run("select g, sum(distinct x) from d where id > 2 group by rollup(g) order by g"),
+      "SELECT 2 | 2,-9876543210987654321098765432.10987654 | NULL,-9876543210987654321098765432.10987654");
+  // A sum of fewer digits has all of its decimals.
+  EXPECT_EQ(Run("select sum(q) from (select x::decimal(30,10) as q from d where id = 4) t"),
+            "SELECT 1 | 0.0000000001");
+  EXPECT_EQ(Run("select pg_typeof(sum(x)), pg_typeof(x + y) from d where false"),
+            "SELECT 1 | numeric,numeric");
+}
+
 }  // namespace
 }  // namespace nam::session
