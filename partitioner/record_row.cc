@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "types/numeric.h"
 #include "types/wire.h"
 
 namespace nam::partitioner {
@@ -108,6 +109,8 @@ std::vector<uint32_t> KeyColumnsOf(const proto::Table& table) {
 RecordLayout::RecordLayout(const proto::Table& table) {
   for (const proto::Column& column : table.columns()) {
     fields_.push_back({ColumnTypeOf(column.type()), BytesOfColumn(column.type())});
+    if (fields_.back().type.kind == TypeKind::kNumeric)
+      numerics_.push_back(static_cast<uint32_t>(fields_.size() - 1));
   }
   std::vector<bool> in_key(fields_.size());
   for (const uint32_t key : KeyColumnsOf(table)) {
@@ -154,6 +157,14 @@ std::vector<Value> RecordLayout::Decode(std::span<const std::byte> row) const {
                          : GetValue(column.type, row.data() + column.offset, column.bytes));
   }
   return values;
+}
+
+bool RecordLayout::HasNumbers(std::span<const std::byte> row) const {
+  return std::all_of(numerics_.begin(), numerics_.end(), [&](uint32_t column) {
+    const Field& field = fields_[column];
+    return (field.nullable() && field.IsNull(row.data())) ||
+           IsNumericWord(GetNumber(row.data() + field.offset, field.bytes));
+  });
 }
 
 void RecordLayout::DescribeKey(proto::RecordPart& index) const {

@@ -90,6 +90,8 @@ class RecordLayout {
   /// Takes one value per column of the table, as Assign (partitioner/assigned_value.h) leaves them.
   std::string Encode(std::span<const Value> values) const;
   std::vector<Value> Decode(std::span<const std::byte> row) const;
+  /// False: a numeric of the row is no number, as in damaged memory.
+  bool HasNumbers(std::span<const std::byte> row) const;
 
   /// Fills in the key description of an ordered index over index.columns.
   void DescribeKey(proto::RecordPart& index) const;
@@ -104,6 +106,7 @@ class RecordLayout {
 
  private:
   std::vector<Field> fields_;
+  std::vector<uint32_t> numerics_;  // columns
   uint32_t key_bytes_ = 0;
   uint32_t row_bytes_ = 0;
 };

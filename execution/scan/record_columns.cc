@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "plan/slot_of.h"
+#include "types/numeric.h"
 
 namespace nam::execution {
 namespace {
@@ -126,8 +127,15 @@ bool RecordColumns::DecodeNumbers(Slot& slot, std::span<const std::byte* const> 
       return narrow([](const std::byte* at) { return StoredNumber<uint64_t>(at); });
     case 16: {
       auto* const out = reinterpret_cast<__int128*>(slot.values.data());
-      return Fill<__int128>(rows, selection, offset, nulls, slot.wide_low, slot.wide_high, out,
-                            StoredWideNumber);
+      const bool within = Fill<__int128>(rows, selection, offset, nulls, slot.wide_low, slot.wide_high, out,
+                                         StoredWideNumber);
+      if (slot.field.type.kind != TypeKind::kNumeric) return within;
+      bool words = true;
+      ForEach(selection, [&](uint32_t p) {
+        if (nulls != nullptr && nulls[p] != 0) out[p] = 0;
+        words &= IsNumericWord(out[p]);
+      });
+      return words;
     }
     default:
       NAM_CHECK(false, "numbers have 2, 4, 8 or 16 bytes");
