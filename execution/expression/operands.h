@@ -57,8 +57,8 @@ class BinaryNode : public Node {
 
 /// How a function of numbers fails: not at all, so that it is called at NULLs, too.
 struct NeverFails {
-  template <typename Function, typename Number, typename Out>
-  static void Call(const Function& function, Number n, bool, Out& out, bool&) {
+  template <typename Function, typename Number, typename To>
+  static void Call(const Function& function, Number n, bool, To& out, bool&) {
     out = function(n);
   }
   absl::Status error() const { return absl::OkStatus(); }
@@ -67,11 +67,11 @@ struct NeverFails {
 class FailsWith {
  public:
   explicit FailsWith(absl::Status error) : error_(std::move(error)) {}
-  template <typename Function, typename Number, typename Out>
-  static void Call(const Function& function, Number n, bool null, Out& out, bool& failed) {
-    const std::optional<Out> result = null ? std::optional<Out>(0) : function(n);
+  template <typename Function, typename Number, typename To>
+  static void Call(const Function& function, Number n, bool null, To& out, bool& failed) {
+    const std::optional<To> result = null ? std::optional<To>(0) : function(n);
     failed |= !result.has_value();
-    out = result.value_or(Out{});
+    out = result.value_or(To{});
   }
   const absl::Status& error() const { return error_; }
 
@@ -79,33 +79,33 @@ class FailsWith {
   absl::Status error_;
 };
 
-/// A number of each number. `In`: int64_t if all operands are of 64 bits, or __int128. `Out`: likewise of the
-/// results.
-template <typename In, typename Out, typename Function, typename ErrorPolicy>
+/// A number of each number. `From`: int64_t if all operands are of 64 bits, or __int128. `To`: likewise of
+/// the results.
+template <typename From, typename To, typename Function, typename ErrorPolicy>
 class MapNumbers final : public UnaryNode {
  public:
   MapNumbers(Function function, ErrorPolicy errors, const plan::Bounds& bounds, NodePtr a)
-      : UnaryNode(std::is_same_v<Out, int64_t> ? Physical::kInt64 : Physical::kInt128, bounds, std::move(a)),
+      : UnaryNode(std::is_same_v<To, int64_t> ? Physical::kInt64 : Physical::kInt128, bounds, std::move(a)),
         function_(std::move(function)),
         errors_(std::move(errors)) {}
 
  private:
   absl::Status Compute(const Vector& a, Selection rows, Vector& out) const override {
     bool failed = false;
-    const auto loop = [&](auto from, Out* to) {
+    const auto loop = [&](auto from, To* to) {
       ForEach(rows, [&failed, from, to, nulls = out.nulls, function = function_](uint32_t p) {
-        ErrorPolicy::Call(function, static_cast<In>(from[p]), nulls != nullptr && nulls[p] != 0, to[p],
+        ErrorPolicy::Call(function, static_cast<From>(from[p]), nulls != nullptr && nulls[p] != 0, to[p],
                           failed);
       });
     };
     const auto into = [&](auto from) {
-      if constexpr (std::is_same_v<Out, int64_t>) {
+      if constexpr (std::is_same_v<To, int64_t>) {
         loop(from, out.narrow);
       } else {
         loop(from, out.wide);
       }
     };
-    if constexpr (std::is_same_v<In, int64_t>) {
+    if constexpr (std::is_same_v<From, int64_t>) {
       into(static_cast<const int64_t*>(a.narrow));
     } else {
       WithWide(a, into);
@@ -117,10 +117,10 @@ class MapNumbers final : public UnaryNode {
   const ErrorPolicy errors_;
 };
 
-template <typename In, typename Out, typename Function, typename ErrorPolicy = NeverFails>
+template <typename From, typename To, typename Function, typename ErrorPolicy = NeverFails>
 NodePtr MakeMapNumbers(Function function, const plan::Bounds& bounds, NodePtr a, ErrorPolicy errors = {}) {
-  return std::make_unique<MapNumbers<In, Out, Function, ErrorPolicy>>(std::move(function), std::move(errors),
-                                                                      bounds, std::move(a));
+  return std::make_unique<MapNumbers<From, To, Function, ErrorPolicy>>(std::move(function), std::move(errors),
+                                                                       bounds, std::move(a));
 }
 
 }  // namespace nam::execution
