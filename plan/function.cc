@@ -402,6 +402,12 @@ const char* NameOf(Function function) {
   return kFirst[static_cast<size_t>(function)]->name;
 }
 
+const Expr* KeyedColumn(const Expr& e) {
+  const bool key = e.op == Op::kFunction && FunctionOf(e) == F::kNumericKey;
+  const Expr& column = key ? e.children[0] : e;
+  return column.op == Op::kColumn ? &column : nullptr;
+}
+
 Type TypeOfLetter(char letter) {
   switch (letter) {
     case 'b':

@@ -196,6 +196,8 @@ bool MakesNulls(Function function);
 bool NeverNull(Function function, std::span<const Slot> operands);
 /// The name in SQL.
 const char* NameOf(Function function);
+/// The column that the expression is, or is the key of (kNumericKey); nullptr for others.
+const Expr* KeyedColumn(const Expr& e);
 
 /// The type of a call. Reads the operands' types and, where the decimals of a result or the kind of EXTRACT
 /// depend on them, literals. nullopt if no signature fits.

@@ -34,6 +34,8 @@ bool IsNumericWord(__int128 word);
 
 /// In the order of the values; equal for equal values, whatever their scales. Its magnitude is below 2^127.
 __int128 NumericKey(const Numeric& number);
+/// The number of this key and scale; empty if there is none, as in damaged memory.
+std::optional<Numeric> NumericOfKey(__int128 key, int scale);
 /// 17 bytes: the key, ordered as bytes, and the scale.
 std::string OrderedNumericBytes(const Numeric& number);
 /// Reverses OrderedNumericBytes; empty if the bytes are no number's.

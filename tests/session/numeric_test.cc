@@ -233,6 +233,64 @@ TEST_F(NumericTest, QuotientsHaveTheScaleOfTheirValues) {
   EXPECT_EQ(Run("select d / 3 * 1e35 from q where id = 5"), "22003");
 }
 
+/// 1.0 and 1.00 are one key, which shows the scale that it was stored with.
+TEST_F(NumericTest, NumericsAreKeys) {
+  ASSERT_EQ(Run("create table k (x numeric, id int, y numeric unique, primary key (x, id)) with (storage = "
+                "record)"),
+            "CREATE TABLE");
+  ASSERT_EQ(Run("insert into k values (1.0, 1, 10), (1.00, 2, -0.5), (-2.50, 1, 3.000), (0.00, 1, null), "
+                "(123456789012345678901234567890.5, 1, 1e-20), (1e-38, 7, null)")
+                .substr(0, 6),
+            "INSERT");
+  EXPECT_EQ(Run("insert into k values (1.000, 1, 5)"), "23505");
+  EXPECT_EQ(Run("insert into k values (7, 7, 3)"), "23505");
+  EXPECT_EQ(Run("insert into k values (1, 1, 5) on conflict do nothing"), "INSERT 0 0");
+  EXPECT_EQ(Run("insert into k values (7, 7, 10.00) on conflict (y) do update set x = k.x"), "INSERT 0 1");
+  EXPECT_EQ(Run("select x, id, y from k order by x, id"),
+            "SELECT 6 | -2.50,1,3.000 | 0.00,1,NULL | 0.00000000000000000000000000000000000001,7,NULL | "
+            "1.0,1,10 | 1.00,2,-0.5 | 123456789012345678901234567890.5,1,0.00000000000000000001");
+  EXPECT_EQ(Run("select id from k where x = 1 order by id"), "SELECT 2 | 1 | 2");
+  EXPECT_EQ(Run("select x from k where x = 1.0000 and id = 2"), "SELECT 1 | 1.00");
+  EXPECT_EQ(Run("select y from k where x in (1, 0.0, 5) and id = 1 order by y"), "SELECT 2 | 10 | NULL");
+  EXPECT_EQ(Run("select y from k where y > 0 and y <= 3 order by y"),
+            "SELECT 2 | 0.00000000000000000001 | 3.000");
+  EXPECT_EQ(Run("select y from k where y < 0.00"), "SELECT 1 | -0.5");
+  EXPECT_EQ(Run("select count(*) from k where y is null"), "SELECT 1 | 2");
+  EXPECT_EQ(Run("explain select id from k where x = 1.00 and id = 1"),
+            "EXPLAIN | Read k by key (x, id), 1 row at most");
+  EXPECT_EQ(Run("explain select id from k where y between 1 and 2"),
+            "EXPLAIN | Read k by index k_y_key (y), 1 range");
+  EXPECT_EQ(Run("explain select id from k where y >= 1 order by y limit 1"),
+            "EXPLAIN | Read k by index k_y_key (y), 1 range, in its order");
+  EXPECT_EQ(Run("explain update k set y = 4 where y = 3"),
+            "EXPLAIN | Update k by index k_y_key (y), 1 range");
+  EXPECT_EQ(Run("update k set y = 3.1 where x = -2.5 and id = 1"), "UPDATE 1");
+  EXPECT_EQ(Run("update k set x = -2.5000 where y = 3.10"), "UPDATE 1");
+  EXPECT_EQ(Run("select x, y from k where x < 0"), "SELECT 1 | -2.5000,3.1");
+  EXPECT_EQ(Run("update k set y = 10.0 where id = 2"), "23505");
+  EXPECT_EQ(Run("delete from k where x = 1.000 and id = 1"), "DELETE 1");
+  EXPECT_EQ(Run("select id from k where x = 1"), "SELECT 1 | 2");
+}
+
+TEST_F(NumericTest, NumericsAreForeignKeys) {
+  ASSERT_EQ(Run("create table p (x numeric primary key, y numeric unique) with (storage = record)"),
+            "CREATE TABLE");
+  ASSERT_EQ(Run("create table c (id int primary key, px numeric references p, py numeric references p (y)) "
+                "with (storage = record)"),
+            "CREATE TABLE");
+  ASSERT_EQ(Run("insert into p values (1.0, 2.00), (3, 4)").substr(0, 6), "INSERT");
+  EXPECT_EQ(Run("insert into c values (1, 1.00, 2), (2, 3.0, null)").substr(0, 6), "INSERT");
+  EXPECT_EQ(Run("insert into c values (3, 1.01, 2)"), "23503");
+  EXPECT_EQ(Run("insert into c values (3, 1, 2.000000001)"), "23503");
+  EXPECT_EQ(Run("delete from p where x = 1"), "23503");
+  EXPECT_EQ(Run("update p set x = 1.000 where x = 1"), "UPDATE 1");
+  EXPECT_EQ(Run("update p set y = 5 where x = 1"), "23503");
+  EXPECT_EQ(Run("select c.id, p.x, c.px from c join p on c.px = p.x order by 1"),
+            "SELECT 2 | 1,1.000,1.00 | 2,3,3.0");
+  EXPECT_EQ(Run("delete from c where px = 1"), "DELETE 1");
+  EXPECT_EQ(Run("delete from p where x = 1.0"), "DELETE 1");
+}
+
 /// If 38 digits do not suffice, decimals give way, not the statement.
 TEST_F(NumericTest, SumsOfLongDecimalsYieldTheirScale) {
   ASSERT_EQ(Run("create table d (id int primary key, x decimal(38,10), y decimal(38,10), z decimal(38,2), g "
