@@ -1,11 +1,10 @@
 #include "csv/time_format.h"
 
-#include <algorithm>
-#include <array>
-#include <cctype>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "types/calendar_names.h"
 #include "types/characters.h"
 #include "types/date.h"
 #include "types/sql_error.h"
@@ -15,12 +14,6 @@ namespace {
 
 constexpr std::string_view kFields = "YymbBdHIMSfpaA%";
 
-constexpr std::array<std::string_view, 12> kMonths = {"january",   "february", "march",    "april",
-                                                      "may",       "june",     "july",     "august",
-                                                      "september", "october",  "november", "december"};
-constexpr std::array<std::string_view, 7> kWeekDays = {"sunday",   "monday", "tuesday", "wednesday",
-                                                       "thursday", "friday", "saturday"};
-
 struct ReadFields {
   CivilDate date{1900, 1, 1};
   int hour = 0, minute = 0, second = 0;
@@ -28,18 +21,10 @@ struct ReadFields {
   std::string fraction;
 };
 
-bool BeginsWithWord(std::string_view text, std::string_view word) {
-  return text.size() >= word.size() && std::equal(word.begin(), word.end(), text.begin(), [](char a, char b) {
-           return a == std::tolower(static_cast<unsigned char>(b));
-         });
-}
-
 /// A name, or its first three letters, as the place in the list; -1 for another text.
-template <size_t kNames>
-int TakeName(std::string_view& text, const std::array<std::string_view, kNames>& names, bool whole) {
-  constexpr size_t kShort = 3;
-  for (size_t i = 0; i < kNames; ++i) {
-    const std::string_view name = whole ? names[i] : names[i].substr(0, kShort);
+int TakeName(std::string_view& text, std::span<const std::string_view> names, bool whole) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string_view name = whole ? names[i] : names[i].substr(0, kShortNameLetters);
     if (!BeginsWithWord(text, name)) continue;
     text.remove_prefix(name.size());
     return static_cast<int>(i);
@@ -99,11 +84,11 @@ bool TakeTimeField(char field, std::string_view& text, ReadFields& out) {
       return TakeNumber(text, 2, 1, 31, out.date.day);
     case 'b':
     case 'B':
-      out.date.month = TakeName(text, kMonths, field == 'B') + 1;
+      out.date.month = TakeName(text, kMonthNames, field == 'B') + 1;
       return out.date.month > 0;
     case 'a':
     case 'A':
-      return TakeName(text, kWeekDays, field == 'A') >= 0;
+      return TakeName(text, kWeekDayNames, field == 'A') >= 0;
     default:
       if (text.empty() || text[0] != '%') return false;
       text.remove_prefix(1);

@@ -10,6 +10,7 @@
 #include "plan/aggregate_slots.h"
 #include "plan/expression_tree.h"
 #include "plan/flow.h"
+#include "plan/function.h"
 #include "plan/slot_of.h"
 #include "types/sql_error.h"
 
@@ -255,8 +256,9 @@ void TreeLowering::WishFor(const std::vector<plan::OrderKey>& order, const Node&
   // The order of an index: ascending, NULLs last.
   std::vector<ColumnRef> columns;
   for (const plan::OrderKey& key : order) {
-    if (key.expr.op != Op::kColumn || key.descending || key.nulls_first) return;
-    columns.push_back(key.expr.column);
+    const Expr* const column = plan::KeyedColumn(key.expr);
+    if (column == nullptr || key.descending || key.nulls_first) return;
+    columns.push_back(column->column);
   }
   const Node* at = &node;
   for (; at->As<lg::Scan>() == nullptr; at = &at->input()) {

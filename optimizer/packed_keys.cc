@@ -1,6 +1,7 @@
 #include "optimizer/packed_keys.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -112,6 +113,7 @@ class Replacement {
 };
 
 bool NeedsParts(const lg::AggregateCall& call) {
+  if (call.long_sum) return true;
   switch (call.function) {
     case AggregateFunction::kMin:
     case AggregateFunction::kMax:
@@ -134,6 +136,7 @@ lg::AggregateCall Of(const lg::AggregateCall& call, AggregateFunction function, 
   out.function = function;
   out.argument = std::move(argument);
   out.type = type;
+  out.long_sum = false;
   return out;
 }
 
@@ -142,6 +145,52 @@ struct Parts {
   std::vector<lg::AggregateCall> calls;
   std::vector<lg::Column> columns;  // their results
   Expr result;
+};
+
+/// What several parts read, computed once for each row, below the aggregation.
+class ComputedArguments {
+ public:
+  explicit ComputedArguments(lg::Query& query) : replacement_(query) {}
+
+  /// The expression as a column, unless it needs no computation.
+  Expr Once(Expr e) {
+    if (e.op == Op::kColumn || plan::IsConstant(e)) return e;
+    const auto same = [&](const Expr& output) { return plan::SameExpr(output, e); };
+    const auto known = std::find_if(outputs_.begin(), outputs_.end(), same);
+    const auto at = static_cast<size_t>(known - outputs_.begin());
+    if (known == outputs_.end()) {
+      columns_.push_back(replacement_.NewColumn(e.type));
+      outputs_.push_back(std::move(e));
+    }
+    return lg::MakeColumn(columns_[at]);
+  }
+
+  /// Likewise the argument, of the rows alone that FILTER selects.
+  void Compute(lg::AggregateCall& call) {
+    if (call.filter.has_value() && call.argument.op != Op::kColumn && !plan::IsConstant(call.argument)) {
+      const Type type = call.argument.type;
+      call.argument =
+          plan::MakeNode(Op::kCase, type, -1,
+                         {*call.filter, std::move(call.argument), plan::MakeLiteral(Value::Null(type), -1)});
+    }
+    call.argument = Once(std::move(call.argument));
+  }
+
+  /// Adds the columns to the rows of `input`.
+  void AddTo(lg::NodePtr& input) {
+    if (outputs_.empty()) return;
+    lg::Project project;
+    std::vector<lg::Column> columns = input->columns;
+    for (const lg::Column& column : columns) project.outputs.push_back(lg::MakeColumn(column));
+    std::move(outputs_.begin(), outputs_.end(), std::back_inserter(project.outputs));
+    columns.insert(columns.end(), columns_.begin(), columns_.end());
+    input = lg::MakeNode(std::move(project), std::move(columns), std::move(input));
+  }
+
+ private:
+  Replacement replacement_;
+  std::vector<Expr> outputs_;
+  std::vector<lg::Column> columns_;
 };
 
 /// Adds the calls of one aggregate's parts.
@@ -154,11 +203,15 @@ class PartsBuilder {
     const AggregateFunction function = call_.function;
     if (function == AggregateFunction::kMin || function == AggregateFunction::kMax) {
       parts_.result = OfOrder(call_.type, Add(function, OrderOf(call_.argument), Type::Bytes()));
+    } else if (call_.distinct && call_.long_sum) {
+      parts_.result = OfDistinctDecimals();
     } else if (call_.distinct) {
       return ToStatus({.message = "sum, avg and variance of distinct intervals and numerics with grouping "
                                   "sets are not supported",
                        .hint = "take them of EXTRACT(EPOCH FROM …), or of a CAST to decimal(p, s)",
                        .sqlstate = sqlstate::kNotSupported});
+    } else if (call_.long_sum) {
+      parts_.result = OfDecimals();
     } else if (IsNumeric(call_.argument)) {
       parts_.result = OfNumerics();
     } else {
@@ -184,6 +237,24 @@ class PartsBuilder {
     Expr count = Add(AggregateFunction::kCount, call_.argument, Type::Integer());
     return Call(Function::kIntervalQuotient, Type::Interval(),
                 {std::move(sum), plan::MakeNode(Op::kCast, Type::Double(), -1, {std::move(count)})});
+  }
+
+  /// Beside grouping sets: more than 38 digits of a sum are an error.
+  Expr OfDistinctDecimals() {
+    if (call_.function == AggregateFunction::kAverage)
+      return Add(call_.function, call_.argument, Type::Numeric());
+    return plan::MakeNode(Op::kCast, Type::Numeric(), -1,
+                          {Add(call_.function, call_.argument, call_.argument.type)});
+  }
+
+  Expr OfDecimals() {
+    std::vector<Expr> operands;
+    AddLimbs(Function::kDecimalLimb, kDecimalLimbs, operands);
+    operands.push_back(plan::MakeLiteral(Value::Integer(call_.argument.type.scale), -1));
+    if (call_.function == AggregateFunction::kSum)
+      return Call(Function::kDecimalOfLimbs, Type::Numeric(), std::move(operands));
+    operands.push_back(Add(AggregateFunction::kCount, call_.argument, Type::Integer()));
+    return Call(Function::kDecimalAverage, Type::Numeric(), std::move(operands));
   }
 
   void AddLimbs(Function limb, int limbs, std::vector<Expr>& sums) {
@@ -231,7 +302,9 @@ class PartsBuilder {
   Parts parts_;
 };
 
-absl::StatusOr<Parts> PartsOf(const lg::AggregateCall& call, Replacement& replacement) {
+absl::StatusOr<Parts> PartsOf(lg::AggregateCall call, Replacement& replacement, ComputedArguments& computed) {
+  const bool one_part = call.function == AggregateFunction::kMin || call.function == AggregateFunction::kMax;
+  if (!one_part) computed.Compute(call);
   return PartsBuilder(call, replacement).Build();
 }
 
@@ -276,6 +349,7 @@ class Rewriting {
     const bool keys =
         std::any_of(aggregate.keys.begin(), aggregate.keys.end(), [](const Expr& e) { return IsPacked(e); });
     Replacement replacement(query_);
+    ComputedArguments computed(query_);
     const std::vector<lg::Column> before = node->columns;
     const size_t first_call = aggregate.keys.size(), calls = aggregate.aggregates.size();
     std::vector<lg::AggregateCall> now;
@@ -285,6 +359,7 @@ class Rewriting {
         of_keys.push_back(before[k]);
         continue;
       }
+      aggregate.keys[k] = computed.Once(std::move(aggregate.keys[k]));
       // One of the group's values; none in a grouping set without the key.
       now.push_back({.function = AggregateFunction::kMin,
                      .argument = OrderOf(aggregate.keys[k]),
@@ -304,7 +379,7 @@ class Rewriting {
       lg::AggregateCall& call = aggregate.aggregates[i];
       const lg::Column& result = before[first_call + i];
       if (NeedsParts(call)) {
-        NAM_ASSIGN_OR_RETURN(Parts parts, PartsOf(call, replacement));
+        NAM_ASSIGN_OR_RETURN(Parts parts, PartsOf(call, replacement, computed));
         std::move(parts.calls.begin(), parts.calls.end(), std::back_inserter(now));
         of_calls.insert(of_calls.end(), parts.columns.begin(), parts.columns.end());
         replacement.Compute(result, std::move(parts.result));
@@ -318,6 +393,7 @@ class Rewriting {
     }
     aggregate.aggregates = std::move(now);
     if (!changed) return absl::OkStatus();
+    computed.AddTo(node->inputs[0]);
     std::vector<lg::Column> columns = std::move(of_keys);
     columns.insert(columns.end(), of_calls.begin(), of_calls.end());
     columns.insert(columns.end(), before.begin() + static_cast<std::ptrdiff_t>(first_call + calls),
@@ -337,6 +413,7 @@ class Rewriting {
     };
     if (std::none_of(window.calls.begin(), window.calls.end(), needs)) return absl::OkStatus();
     Replacement replacement(query_);
+    ComputedArguments computed(query_);
     const std::vector<lg::Column> before = node->columns;
     std::vector<lg::WindowCall> now;
     for (lg::WindowCall& call : window.calls) {
@@ -344,7 +421,7 @@ class Rewriting {
         now.push_back(std::move(call));
         continue;
       }
-      NAM_ASSIGN_OR_RETURN(Parts parts, PartsOf(call.aggregate, replacement));
+      NAM_ASSIGN_OR_RETURN(Parts parts, PartsOf(call.aggregate, replacement, computed));
       for (size_t i = 0; i < parts.calls.size(); ++i) {
         lg::WindowCall& of_part = now.emplace_back(call);
         of_part.aggregate = std::move(parts.calls[i]);
@@ -353,6 +430,7 @@ class Rewriting {
       replacement.Compute(call.result, std::move(parts.result));
     }
     window.calls = std::move(now);
+    computed.AddTo(node->inputs[0]);
     lg::DeriveColumns(*node);
     replacement.Finish(before, node);
     return absl::OkStatus();

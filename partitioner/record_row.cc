@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "base/check.h"
+#include "types/numeric.h"
 #include "types/wire.h"
 
 namespace nam::partitioner {
@@ -32,6 +34,7 @@ __int128 GetNumber(const std::byte* from, uint32_t bytes) {
 }
 
 void PutValue(const Value& value, uint32_t bytes, char* to) {
+  if (value.type.kind == TypeKind::kNumeric) return PutNumber(NumericKey(value.unpacked()), bytes, to);
   if (PhysicalOf(value.type) != Physical::kText) return PutNumber(value.number, bytes, to);
   const bool counted = value.type.kind == TypeKind::kBytes;
   const size_t size = value.text.size();
@@ -42,9 +45,17 @@ void PutValue(const Value& value, uint32_t bytes, char* to) {
   to[bytes - 1] = static_cast<char>(static_cast<uint8_t>(size & 0xff));
 }
 
-Value GetValue(const Type& type, const std::byte* from, uint32_t bytes) {
-  if (PhysicalOf(type) != Physical::kText) return {type, false, GetNumber(from, bytes), {}};
-  return {type, false, 0, std::string(StoredText(type.kind, from, bytes))};
+std::optional<Numeric> GetNumeric(const RecordLayout::Field& field, const std::byte* row) {
+  return NumericOfKey(GetNumber(row + field.offset, field.bytes),
+                      std::to_integer<int>(row[field.scale_offset]));
+}
+
+Value GetValue(const RecordLayout::Field& field, const std::byte* row) {
+  const std::byte* const from = row + field.offset;
+  if (field.type.kind == TypeKind::kNumeric)
+    return Value::OfNumeric(GetNumeric(field, row).value_or(Numeric()));
+  if (PhysicalOf(field.type) != Physical::kText) return {field.type, false, GetNumber(from, field.bytes), {}};
+  return {field.type, false, 0, std::string(StoredText(field.type.kind, from, field.bytes))};
 }
 
 }  // namespace
@@ -108,6 +119,8 @@ std::vector<uint32_t> KeyColumnsOf(const proto::Table& table) {
 RecordLayout::RecordLayout(const proto::Table& table) {
   for (const proto::Column& column : table.columns()) {
     fields_.push_back({ColumnTypeOf(column.type()), BytesOfColumn(column.type())});
+    if (fields_.back().type.kind == TypeKind::kNumeric)
+      numerics_.push_back(static_cast<uint32_t>(fields_.size() - 1));
   }
   std::vector<bool> in_key(fields_.size());
   for (const uint32_t key : KeyColumnsOf(table)) {
@@ -121,10 +134,15 @@ RecordLayout::RecordLayout(const proto::Table& table) {
       fields_[i].null_bit = static_cast<int>(8 * key_bytes_) + null_bits++;
   }
   row_bytes_ = key_bytes_ + static_cast<uint32_t>(null_bits + 7) / 8;
+  const auto add_scale = [this](Field& field) {
+    if (field.type.kind == TypeKind::kNumeric) field.scale_offset = row_bytes_++;
+  };
+  for (const uint32_t key : KeyColumnsOf(table)) add_scale(fields_[key]);
   for (size_t i = 0; i < fields_.size(); ++i) {
     if (in_key[i]) continue;
     fields_[i].offset = row_bytes_;
     row_bytes_ += fields_[i].bytes;
+    add_scale(fields_[i]);
   }
 }
 
@@ -135,6 +153,8 @@ std::string RecordLayout::Encode(std::span<const Value> values) const {
     const Field& column = fields_[i];
     if (!values[i].null) {
       PutValue(values[i], column.bytes, row.data() + column.offset);
+      if (column.type.kind == TypeKind::kNumeric)
+        row[column.scale_offset] = static_cast<char>(values[i].unpacked().scale);
       continue;
     }
     NAM_CHECK(column.nullable(), "a column that is never NULL is");
@@ -149,11 +169,17 @@ std::vector<Value> RecordLayout::Decode(std::span<const std::byte> row) const {
   std::vector<Value> values;
   values.reserve(fields_.size());
   for (const Field& column : fields_) {
-    values.push_back(column.nullable() && column.IsNull(row.data())
-                         ? Value::Null(column.type)
-                         : GetValue(column.type, row.data() + column.offset, column.bytes));
+    values.push_back(column.nullable() && column.IsNull(row.data()) ? Value::Null(column.type)
+                                                                    : GetValue(column, row.data()));
   }
   return values;
+}
+
+bool RecordLayout::HasNumbers(std::span<const std::byte> row) const {
+  return std::all_of(numerics_.begin(), numerics_.end(), [&](uint32_t column) {
+    const Field& field = fields_[column];
+    return (field.nullable() && field.IsNull(row.data())) || GetNumeric(field, row.data()).has_value();
+  });
 }
 
 void RecordLayout::DescribeKey(proto::RecordPart& index) const {
@@ -186,6 +212,12 @@ void RecordLayout::Append(uint32_t column, const Value& value, std::string& byte
   const size_t at = bytes.size();
   bytes.resize(at + fields_[column].bytes);
   PutValue(value, fields_[column].bytes, bytes.data() + at);
+}
+
+void AppendNumericKey(__int128 key, std::string& bytes) {
+  const size_t at = bytes.size();
+  bytes.resize(at + sizeof(key));
+  PutNumber(key, sizeof(key), bytes.data() + at);
 }
 
 std::string SuccessorOfPrefix(std::string prefix) {

@@ -40,6 +40,11 @@ absl::StatusOr<Value> RealArithmetic(const Expr& e, const Value& a, const Value&
   return narrow ? Value::Real(z) : Value::Double(z);
 }
 
+/// As it is, with more than 36 digits, too.
+Numeric OperandOf(const Value& value) {
+  return value.type.kind == TypeKind::kNumeric ? value.unpacked() : Numeric{value.number, value.type.scale};
+}
+
 absl::StatusOr<Value> NumericArithmetic(const Expr& e, const Numeric& a, const Numeric& b) {
   if ((e.op == Op::kDivide || e.op == Op::kModulo) && b.digits == 0) return DivisionByZero(e.position);
   const std::optional<Numeric> result = NumericResult(e.op, a, b);
@@ -50,7 +55,7 @@ absl::StatusOr<Value> Arithmetic(const Expr& e, const Value& a, const Value& b) 
   if (a.null || b.null) return Value::Null(e.type);
   if (a.type.kind == TypeKind::kDate) return DateArithmetic(e, a, b);
   if (e.type.real()) return RealArithmetic(e, a, b);
-  if (e.type.kind == TypeKind::kNumeric) return NumericArithmetic(e, a.unpacked(), b.unpacked());
+  if (e.type.kind == TypeKind::kNumeric) return NumericArithmetic(e, OperandOf(a), OperandOf(b));
   const int sa = a.type.scale, sb = b.type.scale;
   if ((e.op == Op::kDivide || e.op == Op::kModulo) && b.number == 0) return DivisionByZero(e.position);
   switch (e.op) {

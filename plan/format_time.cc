@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "plan/function_families.h"
 #include "plan/time_field.h"
+#include "types/calendar_names.h"
 #include "types/date.h"
 #include "types/sql_error.h"
 
@@ -16,10 +17,6 @@ namespace {
 
 constexpr int64_t kJulianDayOf1970 = 2'440'588;
 
-constexpr const char* kMonthNames[] = {"January", "February", "March",     "April",   "May",      "June",
-                                       "July",    "August",   "September", "October", "November", "December"};
-constexpr const char* kDayNames[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
-                                     "Thursday", "Friday", "Saturday"};
 constexpr const char* kRomanMonths[] = {"I",   "II",   "III", "IV", "V",  "VI",
                                         "VII", "VIII", "IX",  "X",  "XI", "XII"};
 
@@ -186,10 +183,11 @@ class TimeFormatter {
 
   std::string Part(std::string_view keyword) const {
     const std::string upper = absl::AsciiStrToUpper(std::string(keyword));
-    if (upper == "MONTH") return Name(kMonthNames[civil_.month - 1], keyword, 9);
-    if (upper == "MON") return Name(std::string(kMonthNames[civil_.month - 1], 3), keyword, 0);
-    if (upper == "DAY") return Name(kDayNames[WeekDay(day_)], keyword, 9);
-    if (upper == "DY") return Name(std::string(kDayNames[WeekDay(day_)], 3), keyword, 0);
+    const std::string_view month = kMonthNames[civil_.month - 1], day = kWeekDayNames[WeekDay(day_)];
+    if (upper == "MONTH") return Name(std::string(month), keyword, 9);
+    if (upper == "MON") return Name(std::string(month.substr(0, kShortNameLetters)), keyword, 0);
+    if (upper == "DAY") return Name(std::string(day), keyword, 9);
+    if (upper == "DY") return Name(std::string(day.substr(0, kShortNameLetters)), keyword, 0);
     if (upper == "RM") return Name(kRomanMonths[civil_.month - 1], keyword, 4);
     if (upper == "AD" || upper == "BC") return Name("AD", keyword, 0);
     if (upper == "A.D." || upper == "B.C.") return Name("A.D.", Doubled(keyword), 0);

@@ -6,6 +6,7 @@
 #include "plan/function_families.h"
 #include "plan/time_field.h"
 #include "types/date.h"
+#include "types/numeric.h"
 
 namespace nam::plan {
 namespace {
@@ -242,6 +243,9 @@ constexpr Signature kSignatures[] = {
     {F::kNumericVarSamp, "numeric_var_samp", "nnnnnnnnnii", 'N'},
     {F::kNumericStddevPop, "numeric_stddev_pop", "nnnnnnnnnii", 'N'},
     {F::kNumericStddevSamp, "numeric_stddev_samp", "nnnnnnnnnii", 'N'},
+    {F::kDecimalLimb, "decimal_limb", "ni", 'n'},
+    {F::kDecimalOfLimbs, "decimal_of_limbs", "nni", 'N'},
+    {F::kDecimalAverage, "decimal_average", "nnii", 'N'},
 };
 
 constexpr size_t kFunctions = static_cast<size_t>(kLastFunction) + 1;
@@ -306,6 +310,13 @@ std::optional<Type> ExtractType(std::span<const Expr> operands) {
     default:
       return Type::Integer();
   }
+}
+
+Bounds LimbBounds(const Expr& which) {
+  if (!IsIntegerLiteral(which)) return {};
+  if (which.literal.number == 0) return {0, UINT64_MAX, true};
+  const __int128 most = PowerOfTen(kMaxDecimalDigits) - 1;
+  return {DecimalLimb(-most, 1), DecimalLimb(most, 1), true};
 }
 
 }  // namespace
@@ -389,6 +400,12 @@ bool NeverNull(Function function, std::span<const Slot> operands) {
 
 const char* NameOf(Function function) {
   return kFirst[static_cast<size_t>(function)]->name;
+}
+
+const Expr* KeyedColumn(const Expr& e) {
+  const bool key = e.op == Op::kFunction && FunctionOf(e) == F::kNumericKey;
+  const Expr& column = key ? e.children[0] : e;
+  return column.op == Op::kColumn ? &column : nullptr;
 }
 
 Type TypeOfLetter(char letter) {
@@ -476,6 +493,8 @@ Bounds ResultBounds(const Expr& call) {
       return {INT64_MIN, INT64_MAX, true};
     case F::kNumericScale:
       return {0, kMaxNumericScale, true};
+    case F::kDecimalLimb:
+      return LimbBounds(call.children[1]);
     case F::kSign:
       return call.type.numeric() ? Bounds{-1, 1, true} : Bounds{};
     default:

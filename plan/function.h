@@ -157,8 +157,12 @@ enum class Function : uint8_t {
   kNumericVarSamp,
   kNumericStddevPop,
   kNumericStddevSamp,
+  // Decimals whose sums may have more than 38 digits
+  kDecimalLimb,     // [decimal, which of 2]: sums of limbs are a sum's
+  kDecimalOfLimbs,  // [2 sums of limbs, scale]: a numeric, as the next
+  kDecimalAverage,  // [2 sums of limbs, scale, count]
 };
-inline constexpr Function kLastFunction = Function::kNumericStddevSamp;
+inline constexpr Function kLastFunction = Function::kDecimalAverage;
 
 /// One way to call a function. Letters are types of arguments: t text, b boolean, i integer, n decimal, N
 /// numeric, f double precision, D date, T timestamp, Z timestamp with time zone, C time, I interval, U uuid,
@@ -192,6 +196,8 @@ bool MakesNulls(Function function);
 bool NeverNull(Function function, std::span<const Slot> operands);
 /// The name in SQL.
 const char* NameOf(Function function);
+/// The column that the expression is, or is the key of (kNumericKey); nullptr for others.
+const Expr* KeyedColumn(const Expr& e);
 
 /// The type of a call. Reads the operands' types and, where the decimals of a result or the kind of EXTRACT
 /// depend on them, literals. nullopt if no signature fits.

@@ -105,6 +105,8 @@ struct AggregateCall {
   Expr argument;                                               // unused by kCountRows
   Expr second;                                                 // for functions of two arguments
   bool distinct = false;
+  /// kSum and kAverage of decimals: the sum may have more than 38 digits, and is a numeric.
+  bool long_sum = false;
   std::optional<Expr> filter;  // selects the rows that count
   Type type;
   SqlType declared;  // as Expr::declared

@@ -75,6 +75,23 @@ absl::StatusOr<Value> OfSums(const Expr& call, std::span<const Value> a) {
   return NumericValue(NumericVariance(sums, squares, of, n, sample, root));
 }
 
+absl::StatusOr<Value> DecimalLimbOf(const Expr& call, std::span<const Value> a) {
+  if (a[1].number < 0 || a[1].number >= kDecimalLimbs) return NoNumericParts(call.position);
+  return Value::Decimal(DecimalLimb(a[0].number, static_cast<int>(a[1].number)), 0);
+}
+
+/// From sums of limbs of decimals.
+absl::StatusOr<Value> OfDecimalSums(const Expr& call, std::span<const Value> a) {
+  const __int128 sums[kDecimalLimbs] = {a[0].number, a[1].number};
+  const bool counted = FunctionOf(call) == F::kDecimalAverage;
+  const __int128 scale = a[2].number, count = counted ? a[3].number : 1;
+  if (scale < 0 || scale > kMaxDecimalDigits || count < 1 || count > INT64_MAX)
+    return NoNumericParts(call.position);
+  const auto of = static_cast<int>(scale);
+  if (!counted) return NumericValue(call, NumericOfDecimalLimbs(sums, of));
+  return NumericValue(DecimalAverage(sums, of, static_cast<int64_t>(count)));
+}
+
 }  // namespace
 
 absl::StatusOr<Value> ApplyToOwnScales(const Expr& call, std::span<const Value> arguments) {
@@ -135,6 +152,11 @@ absl::StatusOr<Value> ApplyToNumerics(const Expr& call, std::span<const Value> a
       return LimbOf(call, a, /*square=*/false);
     case F::kNumericSquareLimb:
       return LimbOf(call, a, /*square=*/true);
+    case F::kDecimalLimb:
+      return DecimalLimbOf(call, a);
+    case F::kDecimalOfLimbs:
+    case F::kDecimalAverage:
+      return OfDecimalSums(call, a);
     default:
       return OfSums(call, a);
   }

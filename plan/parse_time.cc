@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "plan/function_families.h"
+#include "types/calendar_names.h"
 #include "types/characters.h"
 #include "types/date.h"
 #include "types/sql_error.h"
@@ -95,23 +96,9 @@ constexpr Keyword kParseKeywords[] = {
     {"y", Field::kYear1, 1},
 };
 
-constexpr std::string_view kLowerCaseMonths[] = {"january",   "february", "march",    "april",
-                                                 "may",       "june",     "july",     "august",
-                                                 "september", "october",  "november", "december"};
-constexpr std::string_view kLowerCaseDays[] = {"sunday",   "monday", "tuesday", "wednesday",
-                                               "thursday", "friday", "saturday"};
-
-/// Ignores case; `name` is in lower case.
-bool BeginsWith(std::string_view text, std::string_view name) {
-  return text.size() >= name.size() &&
-         std::equal(name.begin(), name.end(), text.begin(), [](char small, char c) {
-           return small == absl::ascii_tolower(static_cast<unsigned char>(c));
-         });
-}
-
 const Keyword* ParseKeywordAt(std::string_view pattern) {
   for (const Keyword& keyword : kParseKeywords) {
-    if (BeginsWith(pattern, keyword.name)) return &keyword;
+    if (BeginsWithWord(pattern, keyword.name)) return &keyword;
   }
   return nullptr;
 }
@@ -144,7 +131,7 @@ class TimeReader {
 
  private:
   absl::Status Next() {
-    if (BeginsWith(pattern_, "fm")) {
+    if (BeginsWithWord(pattern_, "fm")) {
       pattern_.remove_prefix(2);
       fills_ = true;
       return absl::OkStatus();
@@ -152,7 +139,7 @@ class TimeReader {
     if (const Keyword* keyword = ParseKeywordAt(pattern_)) {
       name_ = pattern_.substr(0, keyword->name.size());
       pattern_.remove_prefix(keyword->name.size());
-      if (BeginsWith(pattern_, "th")) {
+      if (BeginsWithWord(pattern_, "th")) {
         pattern_.remove_prefix(2);
         ordinal_ = true;
       }
@@ -263,7 +250,7 @@ class TimeReader {
   absl::StatusOr<int64_t> Name(std::span<const std::string_view> names, size_t letters) {
     for (size_t i = 0; i < names.size(); ++i) {
       const std::string_view name = names[i].substr(0, letters);
-      if (!BeginsWith(text_, name)) continue;
+      if (!BeginsWithWord(text_, name)) continue;
       text_.remove_prefix(name.size());
       return static_cast<int64_t>(i);
     }
@@ -273,7 +260,7 @@ class TimeReader {
 
   absl::Status Take(const Keyword& keyword) {
     constexpr std::array<std::string_view, 2> kHalves = {"am", "pm"}, kHalvesDots = {"a.m.", "p.m."};
-    constexpr size_t kAll = std::string_view::npos, kShort = 3;
+    constexpr size_t kAll = std::string_view::npos;
     if (keyword.field == Field::kOther) {
       return Refusal(
           absl::StrCat(Quote(std::string(name_)), " in a pattern that reads times is not supported"),
@@ -283,10 +270,11 @@ class TimeReader {
       const bool month = keyword.field == Field::kMonthName || keyword.field == Field::kMonthShort;
       const bool half = keyword.field == Field::kHalfOfDay, dots = keyword.field == Field::kHalfOfDayDots;
       const bool whole = keyword.field == Field::kMonthName || keyword.field == Field::kDayName;
-      NAM_ASSIGN_OR_RETURN(const int64_t place, half    ? Name(kHalves, kAll)
-                                                : dots  ? Name(kHalvesDots, kAll)
-                                                : month ? Name(kLowerCaseMonths, whole ? kAll : kShort)
-                                                        : Name(kLowerCaseDays, whole ? kAll : kShort));
+      NAM_ASSIGN_OR_RETURN(const int64_t place, half   ? Name(kHalves, kAll)
+                                                : dots ? Name(kHalvesDots, kAll)
+                                                : month
+                                                    ? Name(kMonthNames, whole ? kAll : kShortNameLetters)
+                                                    : Name(kWeekDayNames, whole ? kAll : kShortNameLetters));
       if (half || dots) {
         twelve_ = true;
         return Set(half_, place);

@@ -200,7 +200,9 @@ absl::StatusOr<Slot> OfArithmetic(const Expr& e, const Slot& a, const Slot& b) {
     return Slot{e.type, a.nullable || b.nullable, {}};
   }
   if (e.type.kind == TypeKind::kNumeric) {
-    if (a.type != e.type || b.type != e.type)
+    const bool divides = e.op == Op::kDivide || e.op == Op::kModulo;
+    const auto operand = [&](const Type& type) { return type == e.type || (type.numeric() && !divides); };
+    if (!operand(a.type) || !operand(b.type))
       return BadExpression("arithmetic of numeric over something else");
     return Slot{e.type, a.nullable || b.nullable, {}};
   }

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "sql/constraints.h"
 
@@ -38,6 +39,8 @@ absl::Status RecordFinder::Find(const proto::Table& table, const RecordLayout& l
   const sql::AccessPath path =
       sql::ChooseAccessPath(table, layout, conjuncts, {.snapshot = access_.snapshot()});
   return Follow(table, layout, path, [&](std::span<const std::byte> bytes) -> absl::StatusOr<bool> {
+    if (!layout.HasNumbers(bytes))
+      return absl::DataLossError(absl::StrCat("table ", table.name(), " is damaged: a row holds no number"));
     std::vector<Value> row = layout.Decode(bytes);
     NAM_ASSIGN_OR_RETURN(const bool holds, HoldsAll(path.filter, sql::RowResolver(row)));
     return holds ? on_row(bytes, std::move(row)) : true;

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
 #include "sql/declared_type.h"
+#include "sql/number_digits.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
 
@@ -165,35 +166,6 @@ absl::StatusOr<Expr> ExpressionBuilder::Compare(Op op, Expr a, Expr b, int posit
 
 namespace {
 
-constexpr int kMostDigits = 1000;
-
-/// The most digits of a number, if its value or what it is declared as tells them; otherwise 0.
-int DigitsOf(const Expr& e) {
-  if (IsLiteral(e)) {
-    int digits = 1;
-    while (digits < kMaxDecimalDigits && !plan::FitsDigits(e.literal.number, digits)) ++digits;
-    return digits;
-  }
-  if (e.op == Op::kMultiply && e.type.numeric()) {
-    const int a = DigitsOf(e.children[0]), b = DigitsOf(e.children[1]);
-    return a == 0 || b == 0 ? 0 : std::min(a + b, kMostDigits);
-  }
-  const SqlType declared = DeclaredType(e);
-  if (declared == SqlType::SmallInt()) return 5;
-  if (declared == SqlType::Integer()) return 10;
-  if (declared == SqlType::BigInt()) return 19;
-  return declared.numeric() && declared.modifier > 0 ? (declared.modifier - 4) >> 16 : 0;
-}
-
-/// Whether a product may have more digits than a decimal: then it is a numeric, whose scale yields.
-bool IsLongProduct(const Expr& a, const Expr& b) {
-  if (a.type.kind != TypeKind::kDecimal && b.type.kind != TypeKind::kDecimal) return false;
-  if (!a.type.numeric() || !b.type.numeric()) return false;
-  const int of_a = DigitsOf(a), of_b = DigitsOf(b);
-  return a.type.scale + b.type.scale > kMaxDecimalDigits ||
-         (of_a > 0 && of_b > 0 && of_a + of_b > kMaxDecimalDigits);
-}
-
 /// The type of `a op b`, numbers and dates only; kNull if there is no such operator.
 Type ArithmeticType(Op op, const Type& a, const Type& b) {
   if (a.kind == TypeKind::kDate) {
@@ -261,14 +233,17 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
   if (numeric && op == Op::kDivide && b.type.numeric()) NAM_RETURN_IF_ERROR(AsDecimal(a));
   if (numeric && op == Op::kDivide && a.type.numeric()) NAM_RETURN_IF_ERROR(AsDecimal(b));
   const bool days = a.type.kind == TypeKind::kDate && IsWholeNumeric(b);
-  const bool long_product = op == Op::kMultiply && IsLongProduct(a, b);
-  const Type type = days ? Type::Null() : long_product ? Type::Numeric() : ArithmeticType(op, a.type, b.type);
+  const Type type = days                     ? Type::Null()
+                    : IsLongResult(op, a, b) ? Type::Numeric()
+                                             : ArithmeticType(op, a.type, b.type);
   const auto timed = [](const Expr& e) {
     return RankOfTime(e.type) > 1 || e.type.kind == TypeKind::kTime || e.type.kind == TypeKind::kInterval;
   };
   if (timed(a) || timed(b)) return TimeArithmetic(op, std::move(a), std::move(b), position);
+  // + - and * take decimals of up to 38 digits as they are; / is of two numerics.
+  const bool packs = IsOwnScale(type) && op == Op::kDivide;
   for (Expr* side : {&a, &b}) {
-    if ((!type.real() && !IsOwnScale(type)) || side->type == type) continue;
+    if ((!type.real() && !packs) || side->type == type) continue;
     NAM_ASSIGN_OR_RETURN(*side, Cast(std::move(*side), type, position));
   }
   if (type.kind == TypeKind::kNull) return NoOperator(op, a, b, position);

@@ -86,14 +86,10 @@ absl::StatusOr<int> IndexedColumn(const proto::Table& table, const std::string& 
 
 absl::Status CheckOrdered(const proto::Column& column, int position) {
   const Type type = ColumnTypeOf(column.type());
-  if (!type.packed()) return absl::OkStatus();
-  return Refusal(
-      absl::StrCat("column ", Quote(column.name()), " of type ", TypeName(type),
-                   " as a key is not supported"),
-      position,
-      type.kind == TypeKind::kInterval
-          ? "one span of time has many forms: index a number of seconds, or a timestamp"
-          : "1.0 and 1.00 are one number: give the column a precision and scale, as in decimal(20, 4)");
+  if (type.kind != TypeKind::kInterval) return absl::OkStatus();
+  return Refusal(absl::StrCat("column ", Quote(column.name()), " of type ", TypeName(type),
+                              " as a key is not supported"),
+                 position, "one span of time has many forms: index a number of seconds, or a timestamp");
 }
 
 absl::Status DescribeIndex(const proto::Table& table, const std::string& name, bool unique, int position,

@@ -9,6 +9,7 @@
 #include "sql/declared_type.h"
 #include "sql/logical_place.h"
 #include "sql/logical_select.h"
+#include "sql/number_digits.h"
 #include "types/sql_error.h"
 
 /// Aggregates, each bound in the query whose rows it aggregates.
@@ -173,6 +174,8 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
   }
   NAM_ASSIGN_OR_RETURN(call.type, AggregateType(call.function, call.argument, call.second, name, position));
   call.declared = DeclaredAggregate(call.function, call.argument);
+  call.long_sum = IsLongSum(call.function, call.argument);
+  if (call.long_sum) call.type = Type::Numeric();
   if (call.argument.type.kind == TypeKind::kReal && plan::HasMoments(call.function)) {
     NAM_ASSIGN_OR_RETURN(call.argument, builder().Cast(std::move(call.argument), Type::Double(), position));
   }

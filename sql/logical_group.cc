@@ -252,8 +252,8 @@ absl::StatusOr<NodePtr> LogicalSelect::BuildAggregate(NodePtr root) {
   root = Attach(std::move(root), users);
   for (size_t i = 0; i < groups_.aggregates.size(); ++i) {
     plan::logical::AggregateCall& call = groups_.aggregates[i];
-    if (call.distinct && call.argument.type.packed() && groups_.sets.empty() &&
-        call.function != plan::AggregateFunction::kCount)
+    const bool by_parts = call.argument.type.packed() || call.long_sum;
+    if (call.distinct && by_parts && groups_.sets.empty() && call.function != plan::AggregateFunction::kCount)
       root = BuildPackedAggregate(call, std::move(root));
     if (call.function != plan::AggregateFunction::kStringAggregate) continue;
     NAM_ASSIGN_OR_RETURN(root, BuildStringAggregate(call, std::move(aggregate_orders_[i]), std::move(root)));

@@ -11,7 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "plan/expression_tree.h"
+#include "plan/function.h"
 #include "types/decimal.h"
+#include "types/numeric.h"
 #include "types/wire.h"
 
 namespace nam::sql {
@@ -21,6 +23,7 @@ using partitioner::KeyColumnsOf;
 using partitioner::RecordLayout;
 using partitioner::SuccessorOfPrefix;
 using plan::Expr;
+using plan::KeyedColumn;
 using plan::Op;
 
 constexpr size_t kLongestList = 1024;  // of an IN that is more than a filter
@@ -109,11 +112,10 @@ class Domains {
       case Op::kIn:
         return ApplyIn(e);
       case Op::kIsNull:
-        return e.children[0].op == Op::kColumn && ApplyNull(e.children[0], true);
+        return ApplyNull(KeyedColumn(e.children[0]), true);
       case Op::kNot: {
         const Expr& test = e.children[0];
-        return test.op == Op::kIsNull && test.children[0].op == Op::kColumn &&
-               ApplyNull(test.children[0], false);
+        return test.op == Op::kIsNull && ApplyNull(KeyedColumn(test.children[0]), false);
       }
       default:
         return false;
@@ -122,15 +124,16 @@ class Domains {
 
   bool ApplyComparison(const Expr& e) {
     const bool swapped = IsLiteral(e.children[0]);
-    const Expr& column = e.children[swapped ? 1 : 0];
+    const Expr& side = e.children[swapped ? 1 : 0];
     const Expr& literal = e.children[swapped ? 0 : 1];
-    if (column.op != Op::kColumn || !IsLiteral(literal)) return false;
-    Select(column);
+    const Expr* const column = KeyedColumn(side);
+    if (column == nullptr || !IsLiteral(literal)) return false;
+    Select(*column);
     if (literal.literal.null) {
       Clear();
       return true;
     }
-    if (!BytesDecide(column.type, literal.type)) return false;
+    if (!BytesDecide(side.type, literal.type)) return false;
     Op op = e.op;
     if (swapped) {
       op = op == Op::kLess           ? Op::kGreater
@@ -142,7 +145,7 @@ class Domains {
     NotNull();
     Value constant = literal.literal;
     // A char(n) column holds no blanks at the end.
-    if (plan::IgnoresBlanks(column.type, literal.type))
+    if (plan::IgnoresBlanks(side.type, literal.type))
       constant.text.resize(plan::WithoutBlanks(constant.text).size());
     const Cut cut = CutAt(constant);
     if (op == Op::kEqual) {
@@ -156,14 +159,16 @@ class Domains {
   }
 
   bool ApplyIn(const Expr& e) {
-    if (e.children[0].op != Op::kColumn || e.children.size() > kLongestList) return false;
+    const Expr* const column = KeyedColumn(e.children[0]);
+    if (column == nullptr || e.children.size() > kLongestList) return false;
     // A list's strings are compared by their bytes.
-    if (e.children[0].type.packed()) return false;
-    Select(e.children[0]);
+    if (column->type.kind == TypeKind::kInterval) return false;
+    Select(*column);
     std::set<std::string> points;
     for (size_t i = 1; i < e.children.size(); ++i) {
       if (!IsLiteral(e.children[i])) return false;
       if (e.children[i].literal.null) continue;
+      if (!IsNumericOrKey(e.children[0].type, e.children[i].type)) return false;
       Cut cut = CutAt(e.children[i].literal);
       if (cut.side == Cut::Side::kAt) points.insert(std::move(cut.bytes));
     }
@@ -172,8 +177,9 @@ class Domains {
     return true;
   }
 
-  bool ApplyNull(const Expr& column, bool null) {
-    Select(column);
+  bool ApplyNull(const Expr* column, bool null) {
+    if (column == nullptr) return false;
+    Select(*column);
     if (!null) {
       NotNull();
     } else if (layout_.nullable(column_)) {
@@ -237,17 +243,33 @@ class Domains {
     return std::nullopt;
   }
 
-  /// Whether equal values have equal bytes. One span of time has many forms, one numeric many scales, and a
-  /// varchar that meets a char(n) has any number of blanks at its end.
+  /// False for a numeric beside a number that is none, and is no key either.
+  static bool IsNumericOrKey(const Type& column, const Type& literal) {
+    return (column.kind == TypeKind::kNumeric) == (literal.kind == TypeKind::kNumeric);
+  }
+
+  /// Whether equal values have equal bytes. One span of time has many forms, and a varchar that meets a
+  /// char(n) has any number of blanks at its end.
   static bool BytesDecide(const Type& column, const Type& literal) {
-    if (column.packed() || literal.packed()) return false;
+    if (column.kind == TypeKind::kInterval || literal.kind == TypeKind::kInterval) return false;
+    if (!IsNumericOrKey(column, literal)) return false;
     return plan::IsChar(column) || !plan::IgnoresBlanks(column, literal);
   }
 
   Cut CutAt(const Value& constant) const {
+    if (types_[column_].kind == TypeKind::kNumeric) return CutAtNumeric(constant);
     // A uuid has more digits than any number, and no decimals.
     if (constant.type.kind == TypeKind::kUuid) return {Cut::Side::kAt, Stored(constant)};
     return PhysicalOf(constant.type) == Physical::kText ? CutAtText(constant) : CutAtNumber(constant);
+  }
+
+  /// The constant is a numeric, or the key of one.
+  Cut CutAtNumeric(const Value& constant) const {
+    const bool key = constant.type.kind != TypeKind::kNumeric;
+    std::string bytes;
+    if (layout_.nullable(column_)) bytes.push_back(0);
+    partitioner::AppendNumericKey(key ? constant.number : NumericKey(constant.unpacked()), bytes);
+    return {Cut::Side::kAt, std::move(bytes)};
   }
 
   Cut CutAtText(const Value& constant) const {

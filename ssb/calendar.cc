@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "types/calendar_names.h"
 #include "types/date.h"
 
 namespace nam::ssb {
@@ -10,12 +11,6 @@ namespace {
 
 static_assert(DaysFromCivil({1992, 1, 1}) == kFirstDay);
 static_assert(DaysFromCivil({1998, 8, 2}) == kFirstDay + kOrderDays - 1);
-
-constexpr std::array<std::string_view, 12> kMonths = {"January",   "February", "March",    "April",
-                                                      "May",       "June",     "July",     "August",
-                                                      "September", "October",  "November", "December"};
-constexpr std::array<std::string_view, 7> kWeekDays = {"Sunday",   "Monday", "Tuesday", "Wednesday",
-                                                       "Thursday", "Friday", "Saturday"};
 
 std::string_view SellingSeason(int month) {
   if (month <= 3) return "Winter";
@@ -39,12 +34,12 @@ CalendarDay MakeDay(int64_t days) {
   const auto day_of_year = static_cast<int32_t>(days - DaysFromCivil({year, 1, 1}) + 1);
   return {
       .date_key = year * 10000 + month * 100 + day,
-      .date = absl::StrFormat("%s %d, %d", kMonths[month - 1], day, year),
-      .day_of_week = kWeekDays[week_day],
-      .month = kMonths[month - 1],
+      .date = absl::StrFormat("%s %d, %d", kMonthNames[month - 1], day, year),
+      .day_of_week = kWeekDayNames[week_day],
+      .month = kMonthNames[month - 1],
       .year = year,
       .year_month_num = year * 100 + month,
-      .year_month = absl::StrFormat("%s%d", kMonths[month - 1].substr(0, 3), year),
+      .year_month = absl::StrFormat("%s%d", kMonthNames[month - 1].substr(0, kShortNameLetters), year),
       .day_num_in_week = week_day + 1,
       .day_num_in_month = day,
       .day_num_in_year = day_of_year,

@@ -14,6 +14,16 @@ constexpr bool IsLetter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+constexpr char SmallLetter(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+/// Whether the text begins with the word, in any case of letters.
+constexpr bool BeginsWithWord(std::string_view text, std::string_view word) {
+  return text.size() >= word.size() && std::equal(word.begin(), word.end(), text.begin(), [](char a, char b) {
+           return SmallLetter(a) == SmallLetter(b);
+         });
+}
+
 inline constexpr std::string_view kBlanks = " \t\n\v\f\r";
 
 /// Removes surrounding blanks.

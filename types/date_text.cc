@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "types/calendar_names.h"
 #include "types/characters.h"
 #include "types/date.h"
 #include "types/value.h"
@@ -18,11 +20,6 @@ constexpr int64_t kJulianDayOf1970 = 2'440'588;
 /// An invalid hour: the reader reports it as out of range.
 constexpr int64_t kNoHour = 99;
 constexpr int32_t kNoYear = 0;  // an invalid year
-
-constexpr const char* kMonths[] = {"january", "february", "march",     "april",   "may",      "june",
-                                   "july",    "august",   "september", "october", "november", "december"};
-constexpr const char* kWeekDays[] = {"sunday",   "monday", "tuesday", "wednesday",
-                                     "thursday", "friday", "saturday"};
 
 bool IsDigits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -46,22 +43,20 @@ int64_t NumberOf(std::string_view digits) {
 }
 
 /// Matches a name, or its first three letters.
-template <size_t n>
-std::optional<int> Named(std::string_view word, const char* const (&names)[n]) {
-  constexpr size_t kShort = 3;
-  for (size_t i = 0; i < n; ++i) {
-    const std::string_view name = names[i];
-    if (word == name || word == name.substr(0, kShort)) return static_cast<int>(i);
+std::optional<int> Named(std::string_view word, std::span<const std::string_view> names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool whole = word.size() == names[i].size(), brief = word.size() == kShortNameLetters;
+    if ((whole || brief) && BeginsWithWord(names[i], word)) return static_cast<int>(i);
   }
   return std::nullopt;
 }
 std::optional<int> MonthOf(std::string_view word) {
   if (word == "sept") return 9;
-  const std::optional<int> month = Named(word, kMonths);
+  const std::optional<int> month = Named(word, kMonthNames);
   return month ? std::optional(*month + 1) : std::nullopt;
 }
 bool IsWeekDay(std::string_view word) {
-  return Named(word, kWeekDays) || word == "tues" || word == "weds" || word == "thur" || word == "thurs";
+  return Named(word, kWeekDayNames) || word == "tues" || word == "weds" || word == "thur" || word == "thurs";
 }
 
 /// A two-digit year is one of 1970 to 2069.

@@ -106,21 +106,26 @@ std::string OrderedNumericBytes(const Numeric& number) {
   return bytes;
 }
 
+std::optional<Numeric> NumericOfKey(__int128 key, int scale) {
+  if (scale < 0 || scale > kMaxNumericScale) return std::nullopt;
+  if (key == 0) return Numeric{0, static_cast<uint8_t>(scale)};
+  const Uint128 magnitude = Magnitude128(key);
+  const int exponent = static_cast<int>(magnitude >> kKeyCoefficientBits) - kKeyBias;
+  const int digits = exponent + 1 + scale;
+  if (digits < 1 || digits > kMaxNumericDigits) return std::nullopt;
+  const Uint128 coefficient = magnitude & ((static_cast<Uint128>(1) << kKeyCoefficientBits) - 1);
+  if (coefficient < Power(kMaxNumericDigits - 1) || !IsShort(coefficient)) return std::nullopt;
+  const Uint128 power = Power(kMaxNumericDigits - digits), shortened = coefficient / power;
+  if (shortened * power != coefficient) return std::nullopt;
+  return NumericOf(key < 0, shortened, scale);
+}
+
 std::optional<Numeric> NumericOfOrderedBytes(std::string_view bytes) {
   if (bytes.size() != kOrderedBytes) return std::nullopt;
   Uint128 ordered = 0;
   for (int i = 0; i < 16; ++i) ordered = ordered << 8 | static_cast<uint8_t>(bytes[i]);
   const auto key = static_cast<__int128>(ordered ^ static_cast<Uint128>(1) << 127);
-  const auto scale = static_cast<uint8_t>(bytes[kOrderedBytes - 1]);
-  if (scale > kMaxNumericScale) return std::nullopt;
-  const Uint128 magnitude = Magnitude128(key);
-  const int exponent = static_cast<int>(magnitude >> kKeyCoefficientBits) - kKeyBias;
-  const int digits = exponent + 1 + scale;
-  if (key != 0 && (digits < 1 || digits > kMaxNumericDigits)) return std::nullopt;
-  const Uint128 coefficient = magnitude & ((static_cast<Uint128>(1) << kKeyCoefficientBits) - 1);
-  const Numeric number =
-      NumericOf(key < 0, key == 0 ? 0 : coefficient / Power(kMaxNumericDigits - digits), scale);
-  return OrderedNumericBytes(number) == bytes ? std::optional(number) : std::nullopt;
+  return NumericOfKey(key, static_cast<uint8_t>(bytes[kOrderedBytes - 1]));
 }
 
 // ─── Arithmetic

@@ -16,7 +16,8 @@ namespace nam {
 inline constexpr int kMaxNumericDigits = 36;
 inline constexpr int kMaxNumericScale = 38;
 
-/// digits / 10^scale, |digits| < 10^36, scale ≤ 38.
+/// digits / 10^scale, |digits| < 10^36, scale ≤ 38. The operands of + - and * may be decimals: |digits| <
+/// 10^38.
 struct Numeric {
   __int128 digits = 0;
   uint8_t scale = 0;
@@ -33,6 +34,8 @@ bool IsNumericWord(__int128 word);
 
 /// In the order of the values; equal for equal values, whatever their scales. Its magnitude is below 2^127.
 __int128 NumericKey(const Numeric& number);
+/// The number of this key and scale; empty if there is none, as in damaged memory.
+std::optional<Numeric> NumericOfKey(__int128 key, int scale);
 /// 17 bytes: the key, ordered as bytes, and the scale.
 std::string OrderedNumericBytes(const Numeric& number);
 /// Reverses OrderedNumericBytes; empty if the bytes are no number's.
@@ -93,10 +96,21 @@ __int128 NumericSquareLimb(const Numeric& number, int i);
 /// The number whose limbs, or sums of limbs, these are; `scale`: the largest of the summands.
 std::optional<Numeric> NumericOfLimbs(const __int128 limbs[kNumericLimbs], int scale);
 
+/// Limbs for sums of decimals of one scale: digits = limb 0 + limb 1 · 2^64. The first is in 0 … 2^64 - 1,
+/// the second has the sign. Each limb of 2^62 numbers may be summed in 128 bits.
+inline constexpr int kDecimalLimbs = 2;
+inline __int128 DecimalLimb(__int128 digits, int i) {
+  return i == 0 ? static_cast<__int128>(static_cast<uint64_t>(digits)) : digits >> 64;
+}
+/// The number of which these are the limbs, or sums of limbs, at most at this scale.
+std::optional<Numeric> NumericOfDecimalLimbs(const __int128 limbs[kDecimalLimbs], int scale);
+
 /// The mean of `count` > 0 numbers of at most `scale` decimals, by the sums of their limbs.
 absl::StatusOr<Numeric> NumericAverage(const __int128 sums[kNumericLimbs], int scale, int64_t count);
 /// Likewise of decimals: `sum` / 10^scale, of up to 38 digits.
 absl::StatusOr<Numeric> DecimalAverage(__int128 sum, int scale, int64_t count);
+/// Likewise by the sums of the decimals' limbs.
+absl::StatusOr<Numeric> DecimalAverage(const __int128 sums[kDecimalLimbs], int scale, int64_t count);
 /// The variance, or with `root` the standard deviation, of a sample (count > 1) or a population (count > 0).
 absl::StatusOr<Numeric> NumericVariance(const __int128 sums[kNumericLimbs],
                                         const __int128 squares[kNumericSquareLimbs], int scale, int64_t count,

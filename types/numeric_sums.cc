@@ -14,10 +14,26 @@ namespace {
 constexpr int kSumWords = 10;
 using SumWide = Wide<kSumWords>;
 
+constexpr unsigned __int128 kLimbMask = (static_cast<unsigned __int128>(1) << kNumericLimbBits) - 1;
+
 template <int kWords>
 __int128 LimbOf(const Wide<kWords>& n, int i) {
-  return static_cast<__int128>((n >> (i * kNumericLimbBits)).low() &
-                               ((static_cast<unsigned __int128>(1) << kNumericLimbBits) - 1));
+  return static_cast<__int128>((n >> (i * kNumericLimbBits)).low() & kLimbMask);
+}
+
+/// a · b of numbers below 2^127, without the loops of Wide.
+Wide<4> FullProduct(unsigned __int128 a, unsigned __int128 b) {
+  using Uint128 = unsigned __int128;
+  const auto low = [](Uint128 n) { return static_cast<uint64_t>(n); };
+  const auto high = [](Uint128 n) { return static_cast<uint64_t>(n >> 64); };
+  const Uint128 first = Uint128{low(a)} * low(b), last = Uint128{high(a)} * high(b);
+  // Neither product reaches 2^127, so their sum fits.
+  const Uint128 middle = Uint128{low(a)} * high(b) + Uint128{high(a)} * low(b);
+  Wide<4> out;
+  const Uint128 second = Uint128{high(first)} + low(middle);
+  const Uint128 upper = last + high(middle) + high(second);
+  out.words = {low(first), low(second), low(upper), high(upper)};
+  return out;
 }
 
 /// In two's complement.
@@ -34,6 +50,11 @@ SumWide OfLimbs(const __int128* limbs, int n) {
   SumWide out;
   for (int i = 0; i < n; ++i) out = out + (SumWide::OfSigned(limbs[i]) << (i * kNumericLimbBits));
   return out;
+}
+
+/// In two's complement.
+SumWide OfDecimalLimbs(const __int128 limbs[kDecimalLimbs]) {
+  return SumWide::OfSigned(limbs[0]) + (SumWide::OfSigned(limbs[1]) << 64);
 }
 
 SumWide MagnitudeOf(const SumWide& n) {
@@ -79,8 +100,10 @@ absl::StatusOr<Numeric> VarianceOf(const Spread& spread, bool sample, bool root)
 }  // namespace
 
 __int128 NumericLimb(const Numeric& number, int i) {
-  const Wide<4> magnitude =
-      Wide<4>(Magnitude128(number.digits)) * WidePowerOfTen<4>(kMaxNumericScale - number.scale);
+  const unsigned __int128 power = WidePowerOfTen<4>(kMaxNumericScale - number.scale).low();
+  // The lowest bits of a product are those of the product of the lowest bits, whatever the signs.
+  if (i == 0) return static_cast<__int128>(static_cast<unsigned __int128>(number.digits) * power & kLimbMask);
+  const Wide<4> magnitude = FullProduct(Magnitude128(number.digits), power);
   const Wide<4> n = number.digits < 0 ? -magnitude : magnitude;
   if (i < kNumericLimbs - 1) return LimbOf(n, i);
   // The bits from 168 on, of which there are 88, with the sign.
@@ -97,12 +120,21 @@ std::optional<Numeric> NumericOfLimbs(const __int128 limbs[kNumericLimbs], int s
   return RoundWide(n.negative(), MagnitudeOf(n), kMaxNumericScale, scale);
 }
 
+std::optional<Numeric> NumericOfDecimalLimbs(const __int128 limbs[kDecimalLimbs], int scale) {
+  const SumWide n = OfDecimalLimbs(limbs);
+  return RoundWide(n.negative(), MagnitudeOf(n), scale, scale);
+}
+
 absl::StatusOr<Numeric> NumericAverage(const __int128 sums[kNumericLimbs], int scale, int64_t count) {
   return AverageOf(OfLimbs(sums, kNumericLimbs), kMaxNumericScale, scale, count);
 }
 
 absl::StatusOr<Numeric> DecimalAverage(__int128 sum, int scale, int64_t count) {
   return AverageOf(SumWide::OfSigned(sum), scale, scale, count);
+}
+
+absl::StatusOr<Numeric> DecimalAverage(const __int128 sums[kDecimalLimbs], int scale, int64_t count) {
+  return AverageOf(OfDecimalLimbs(sums), scale, scale, count);
 }
 
 absl::StatusOr<Numeric> NumericVariance(const __int128 sums[kNumericLimbs],

@@ -3,7 +3,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "execution/expression/node.h"
+#include "execution/expression/operands.h"
 #include "types/date.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
@@ -55,27 +55,20 @@ void WithNarrow(const Node& node, const Vector& vector, Body&& body) {
 }
 
 /// + - * with operands and results of 64 bits. Values at NULLs wrap harmlessly.
-class NarrowArithmetic final : public Node {
+class NarrowArithmetic final : public BinaryNode {
  public:
   NarrowArithmetic(Op op, const Bounds& bounds, NodePtr a, NodePtr b)
-      : Node(Physical::kInt64, bounds, Children(std::move(a), std::move(b))), op_(op) {}
-
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    const Vector* b = child(1).Evaluate(frame, chunk, rows);
-    if (b == nullptr) return nullptr;
-    Register& at = At(frame);
-    Vector& out = Out(at);
-    UniteNulls(*a, *b, rows, at.nulls, out);
-    WithNarrow(child(0), *a,
-               [&](auto x) { WithNarrow(child(1), *b, [&](auto y) { Compute(rows, x, y, out.narrow); }); });
-    return &out;
-  }
+      : BinaryNode(Physical::kInt64, bounds, std::move(a), std::move(b)), op_(op) {}
 
  private:
+  absl::Status Compute(const Vector& a, const Vector& b, Selection rows, Vector& out) const override {
+    WithNarrow(child(0), a,
+               [&](auto x) { WithNarrow(child(1), b, [&](auto y) { Loop(rows, x, y, out.narrow); }); });
+    return absl::OkStatus();
+  }
+
   template <typename A, typename B>
-  void Compute(Selection rows, A a, B b, int64_t* __restrict out) const {
+  void Loop(Selection rows, A a, B b, int64_t* __restrict out) const {
     const auto u = [](int64_t n) { return static_cast<uint64_t>(n); };
     switch (op_) {
       case Op::kAdd:
@@ -90,27 +83,20 @@ class NarrowArithmetic final : public Node {
 };
 
 /// A node of two numbers that computes in 128 bits and may fail.
-class WideNode : public Node {
+class WideNode : public BinaryNode {
  public:
   WideNode(const Bounds& bounds, int position, NodePtr a, NodePtr b)
-      : Node(Physical::kInt128, bounds, Children(std::move(a), std::move(b))), position_(position) {}
+      : BinaryNode(Physical::kInt128, bounds, std::move(a), std::move(b)), position_(position) {}
 
  protected:
-  /// Evaluates the operands and unites their NULLs; calls `compute(x, y, null, out)` with the operands of 128
-  /// bits, a function that tells NULLs, and the results; `compute` returns whether it succeeded.
-  template <typename Compute>
-  const Vector* Run(Frame& frame, const Chunk& chunk, Selection rows, Compute&& compute) const {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    const Vector* b = child(1).Evaluate(frame, chunk, rows);
-    if (b == nullptr) return nullptr;
-    Register& at = At(frame);
-    Vector& out = Out(at);
-    UniteNulls(*a, *b, rows, at.nulls, out);
+  /// Calls `compute(x, y, null, out)` with the operands of 128 bits, a function that tells NULLs, and the
+  /// results; `compute` returns whether it succeeded.
+  template <typename Loop>
+  absl::Status Run(const Vector& a, const Vector& b, Vector& out, Loop&& compute) const {
     const auto null = [nulls = out.nulls](uint32_t p) { return nulls != nullptr && nulls[p] != 0; };
     const bool well = WithWide(
-        *a, [&](auto x) { return WithWide(*b, [&](auto y) { return compute(x, y, null, out.wide); }); });
-    return well ? &out : FrameAccess::Fail(frame, NumberOutOfRange(position_));
+        a, [&](auto x) { return WithWide(b, [&](auto y) { return compute(x, y, null, out.wide); }); });
+    return well ? absl::OkStatus() : NumberOutOfRange(position_);
   }
 
  private:
@@ -125,30 +111,30 @@ class WideArithmetic final : public WideNode {
   WideArithmetic(Op op, bool checked, const Bounds& bounds, int position, NodePtr a, NodePtr b)
       : WideNode(bounds, position, std::move(a), std::move(b)), op_(op), checked_(checked) {}
 
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    return Run(frame, chunk, rows, [&](auto x, auto y, auto null, __int128* out) {
+ private:
+  absl::Status Compute(const Vector& a, const Vector& b, Selection rows, Vector& out) const override {
+    return Run(a, b, out, [&](auto x, auto y, auto null, __int128* results) {
       bool wrong = false;
       const auto loop = [&](auto overflows) {
         ForEach(rows, [&](uint32_t p) {
-          const bool overflow = overflows(x[p], y[p], &out[p]);
-          wrong |= (overflow || !FitsDigits(out[p])) && !null(p);
+          const bool overflow = overflows(x[p], y[p], &results[p]);
+          wrong |= (overflow || !FitsDigits(results[p])) && !null(p);
         });
       };
       switch (op_) {
         case Op::kAdd:
-          loop([](__int128 a, __int128 b, __int128* r) { return __builtin_add_overflow(a, b, r); });
+          loop([](__int128 m, __int128 n, __int128* r) { return __builtin_add_overflow(m, n, r); });
           break;
         case Op::kSubtract:
-          loop([](__int128 a, __int128 b, __int128* r) { return __builtin_sub_overflow(a, b, r); });
+          loop([](__int128 m, __int128 n, __int128* r) { return __builtin_sub_overflow(m, n, r); });
           break;
         default:
-          loop([](__int128 a, __int128 b, __int128* r) { return __builtin_mul_overflow(a, b, r); });
+          loop([](__int128 m, __int128 n, __int128* r) { return __builtin_mul_overflow(m, n, r); });
       }
       return !wrong || !checked_;
     });
   }
 
- private:
   const Op op_;
   const bool checked_;
 };
@@ -162,43 +148,37 @@ class ScaledAddition final : public WideNode {
         scale_a_(scale_a),
         scale_b_(scale_b) {}
 
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    return Run(frame, chunk, rows, [&](auto x, auto y, auto null, __int128* out) {
+ private:
+  absl::Status Compute(const Vector& a, const Vector& b, Selection rows, Vector& out) const override {
+    return Run(a, b, out, [&](auto x, auto y, auto null, __int128* results) {
       bool wrong = false;
       ForEach(rows, [&](uint32_t p) {
         if (null(p)) return;
-        const __int128 b = y[p];
-        const std::optional<__int128> sum = AddDecimals(x[p], scale_a_, negate_b_ ? -b : b, scale_b_);
+        const __int128 right = y[p];
+        const std::optional<__int128> sum = AddDecimals(x[p], scale_a_, negate_b_ ? -right : right, scale_b_);
         wrong |= !sum.has_value();
-        out[p] = sum.value_or(0);
+        results[p] = sum.value_or(0);
       });
       return !wrong;
     });
   }
 
- private:
   const bool negate_b_;
   const int scale_a_, scale_b_;
 };
 
 /// Integers' /, towards zero, and %.
 template <typename T>
-class Division final : public Node {
+class Division final : public BinaryNode {
  public:
   Division(bool modulo, const Bounds& bounds, int position, NodePtr a, NodePtr b)
-      : Node(std::is_same_v<T, int64_t> ? Physical::kInt64 : Physical::kInt128, bounds,
-             Children(std::move(a), std::move(b))),
+      : BinaryNode(std::is_same_v<T, int64_t> ? Physical::kInt64 : Physical::kInt128, bounds, std::move(a),
+                   std::move(b)),
         modulo_(modulo),
         position_(position) {}
 
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    const Vector* b = child(1).Evaluate(frame, chunk, rows);
-    if (b == nullptr) return nullptr;
-    Register& at = At(frame);
-    Vector& out = Out(at);
-    UniteNulls(*a, *b, rows, at.nulls, out);
+ private:
+  absl::Status Compute(const Vector& a, const Vector& b, Selection rows, Vector& out) const override {
     bool by_zero = false;
     const auto loop = [&](auto x, auto y, T* results) {
       ForEach(rows, [&](uint32_t p) {
@@ -211,14 +191,13 @@ class Division final : public Node {
       });
     };
     if constexpr (std::is_same_v<T, int64_t>) {
-      loop(static_cast<const int64_t*>(a->narrow), static_cast<const int64_t*>(b->narrow), out.narrow);
+      loop(static_cast<const int64_t*>(a.narrow), static_cast<const int64_t*>(b.narrow), out.narrow);
     } else {
-      WithWide(*a, [&](auto x) { WithWide(*b, [&](auto y) { loop(x, y, out.wide); }); });
+      WithWide(a, [&](auto x) { WithWide(b, [&](auto y) { loop(x, y, out.wide); }); });
     }
-    return by_zero ? FrameAccess::Fail(frame, DivisionByZero(position_)) : &out;
+    return by_zero ? DivisionByZero(position_) : absl::OkStatus();
   }
 
- private:
   T Divide(T x, T y) const {
     if (y == -1) return modulo_ ? 0 : -x;  // the remainder by the least number's negation would overflow
     return modulo_ ? x % y : x / y;
@@ -227,57 +206,26 @@ class Division final : public Node {
   const int position_;
 };
 
-/// n / 10^digits, rounded half away from zero.
+/// n / divisor, rounded half away from zero.
 template <typename T>
-class RoundedShift final : public Node {
- public:
-  RoundedShift(T divisor, const Bounds& bounds, NodePtr a)
-      : Node(std::is_same_v<T, int64_t> ? Physical::kInt64 : Physical::kInt128, bounds,
-             Children(std::move(a))),
-        divisor_(divisor) {}
-
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    Register& at = At(frame);
-    Vector& out = Out(at);
-    CopyNulls(*a, rows, at.nulls, out);
-    const auto loop = [&](auto x, T* results) {
-      ForEach(rows, [=, divisor = divisor_](uint32_t p) {
-        const auto n = static_cast<T>(x[p]);
-        const T remainder = n % divisor;
-        const T rest = remainder < 0 ? -remainder : remainder;
-        const T up = rest >= divisor - rest;
-        results[p] = n / divisor + (n < 0 ? -up : up);
-      });
-    };
-    if constexpr (std::is_same_v<T, int64_t>) {
-      loop(static_cast<const int64_t*>(a->narrow), out.narrow);
-    } else {
-      WithWide(*a, [&](auto x) { loop(x, out.wide); });
-    }
-    return &out;
-  }
-
- private:
-  const T divisor_;
-};
+NodePtr RoundedShift(T divisor, const Bounds& bounds, NodePtr a) {
+  const auto round = [divisor](T n) -> T {
+    const T remainder = n % divisor;
+    const T rest = remainder < 0 ? -remainder : remainder;
+    const T up = rest >= divisor - rest;
+    return n / divisor + (n < 0 ? -up : up);
+  };
+  return MakeMapNumbers<T, T>(round, bounds, std::move(a));
+}
 
 /// A number that is known to lie within 64 bits, or an error.
-class WithinRange final : public Node {
+class WithinRange final : public UnaryNode {
  public:
   WithinRange(const Bounds& bounds, int64_t low, int64_t high, absl::Status error, NodePtr a)
-      : Node(Physical::kInt64, bounds, Children(std::move(a))),
-        low_(low),
-        high_(high),
-        error_(std::move(error)) {}
+      : UnaryNode(Physical::kInt64, bounds, std::move(a)), low_(low), high_(high), error_(std::move(error)) {}
 
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    Register& at = At(frame);
-    Vector& out = Out(at);
-    CopyNulls(*a, rows, at.nulls, out);
+ private:
+  absl::Status Compute(const Vector& a, Selection rows, Vector& out) const override {
     bool wrong = false;
     const auto loop = [&](auto x) {
       ForEach(rows, [&](uint32_t p) {
@@ -285,15 +233,14 @@ class WithinRange final : public Node {
         out.narrow[p] = static_cast<int64_t>(x[p]);
       });
     };
-    if (a->physical == Physical::kInt64) {
-      loop(static_cast<const int64_t*>(a->narrow));
+    if (a.physical == Physical::kInt64) {
+      loop(static_cast<const int64_t*>(a.narrow));
     } else {
-      loop(static_cast<const __int128*>(a->wide));
+      loop(static_cast<const __int128*>(a.wide));
     }
-    return wrong ? FrameAccess::Fail(frame, error_) : &out;
+    return wrong ? error_ : absl::OkStatus();
   }
 
- private:
   const int64_t low_, high_;
   const absl::Status error_;
 };
@@ -381,8 +328,8 @@ NodePtr MakeRescale(NodePtr a, int from, int to, int position) {
     bounds = low && high ? Bounds{*low, *high, true} : Bounds{};
   }
   if (a->physical() == Physical::kInt64 && divisor <= INT64_MAX)
-    return std::make_unique<RoundedShift<int64_t>>(static_cast<int64_t>(divisor), bounds, std::move(a));
-  return std::make_unique<RoundedShift<__int128>>(divisor, bounds, std::move(a));
+    return RoundedShift<int64_t>(static_cast<int64_t>(divisor), bounds, std::move(a));
+  return RoundedShift<__int128>(divisor, bounds, std::move(a));
 }
 
 NodePtr MakeWithinRange(NodePtr a, int64_t low, int64_t high, absl::Status error) {

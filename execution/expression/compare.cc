@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "execution/expression/node.h"
+#include "execution/expression/operands.h"
 #include "types/decimal.h"
 
 namespace nam::execution {
@@ -60,28 +60,23 @@ void MarkUnknown(const Vector& vector, Selection rows, uint8_t* truth) {
 }
 
 /// A boolean of two operands, unknown where either is NULL.
-class Comparison : public Node {
+class Comparison : public BinaryNode {
  public:
   Comparison(Op op, NodePtr a, NodePtr b)
-      : Node(Physical::kTruth, {}, Children(std::move(a), std::move(b))), op_(op) {}
-
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    const Vector* b = child(1).Evaluate(frame, chunk, rows);
-    if (b == nullptr) return nullptr;
-    Vector& out = Out(At(frame));
-    Compare(*a, *b, rows, out.truth);
-    MarkUnknown(*a, rows, out.truth);
-    MarkUnknown(*b, rows, out.truth);
-    return &out;
-  }
+      : BinaryNode(Physical::kTruth, {}, std::move(a), std::move(b)), op_(op) {}
 
  protected:
   virtual void Compare(const Vector& a, const Vector& b, Selection rows, uint8_t* truth) const = 0;
   Op op() const { return op_; }
 
  private:
+  absl::Status Compute(const Vector& a, const Vector& b, Selection rows, Vector& out) const final {
+    Compare(a, b, rows, out.truth);
+    MarkUnknown(a, rows, out.truth);
+    MarkUnknown(b, rows, out.truth);
+    return absl::OkStatus();
+  }
+
   const Op op_;
 };
 
@@ -195,18 +190,17 @@ constexpr size_t kFewItems = 8;
 
 /// Whether a value is among constants.
 template <typename T>
-class Membership final : public Node {
+class Membership final : public UnaryNode {
  public:
   /// `items` ascend.
   Membership(NodePtr a, std::vector<T> items, bool has_null)
-      : Node(Physical::kTruth, {}, Children(std::move(a))),
+      : UnaryNode(Physical::kTruth, {}, std::move(a)),
         items_(std::move(items)),
         otherwise_(has_null ? kUnknown : kFalse) {}
 
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    uint8_t* const truth = Out(At(frame)).truth;
+ private:
+  absl::Status Compute(const Vector& a, Selection rows, Vector& out) const override {
+    uint8_t* const truth = out.truth;
     const auto loop = [&](auto values) {
       if (items_.size() <= kFewItems) {
         ForEach(rows, [&](uint32_t p) {
@@ -222,21 +216,20 @@ class Membership final : public Node {
     };
     if constexpr (std::is_same_v<T, std::string>) {
       ForEach(rows, [&](uint32_t p) {
-        const bool found = !a->null(p) && std::binary_search(items_.begin(), items_.end(), a->text[p]);
+        const bool found = !a.null(p) && std::binary_search(items_.begin(), items_.end(), a.text[p]);
         truth[p] = found ? kTrue : otherwise_;
       });
     } else if constexpr (std::is_same_v<T, uint8_t>) {
-      loop(static_cast<const uint8_t*>(a->truth));
+      loop(static_cast<const uint8_t*>(a.truth));
     } else if constexpr (std::is_same_v<T, int64_t>) {
-      loop(static_cast<const int64_t*>(a->narrow));
+      loop(static_cast<const int64_t*>(a.narrow));
     } else {
-      WithWide(*a, loop);
+      WithWide(a, loop);
     }
-    MarkUnknown(*a, rows, truth);
-    return &At(frame).vector;
+    MarkUnknown(a, rows, truth);
+    return absl::OkStatus();
   }
 
- private:
   const std::vector<T> items_;
   const uint8_t otherwise_;
 };

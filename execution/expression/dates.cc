@@ -1,7 +1,7 @@
 #include <optional>
 #include <utility>
 
-#include "execution/expression/node.h"
+#include "execution/expression/operands.h"
 #include "plan/function.h"
 #include "types/date.h"
 #include "types/sql_error.h"
@@ -18,70 +18,14 @@ int64_t DayOf(int64_t us) {
   return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
 }
 
-/// Maps 64-bit numbers, in one loop.
-template <typename Function>
-class Mapped final : public Node {
- public:
-  Mapped(Function function, const Bounds& bounds, NodePtr a)
-      : Node(Physical::kInt64, bounds, Children(std::move(a))), function_(function) {}
-
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    Register& at = At(frame);
-    Vector& out = Out(at);
-    CopyNulls(*a, rows, at.nulls, out);
-    ForEach(rows, [to = out.narrow, from = a->narrow, function = function_](uint32_t p) {
-      to[p] = function(from[p]);
-    });
-    return &out;
-  }
-
- private:
-  const Function function_;
-};
-
-/// Maps timestamps, with errors.
-template <typename Function>
-class Tried final : public Node {
- public:
-  Tried(Function function, absl::Status error, NodePtr a)
-      : Node(Physical::kInt64, kTimestamps, Children(std::move(a))),
-        function_(function),
-        error_(std::move(error)) {}
-
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    Register& at = At(frame);
-    Vector& out = Out(at);
-    CopyNulls(*a, rows, at.nulls, out);
-    bool wrong = false;
-    ForEach(rows, [&, to = out.narrow, from = a->narrow](uint32_t p) {
-      if (out.null(p)) {
-        to[p] = 0;
-        return;
-      }
-      const std::optional<int64_t> result = function_(from[p]);
-      wrong |= !result.has_value();
-      to[p] = result.value_or(0);
-    });
-    return wrong ? FrameAccess::Fail(frame, error_) : &out;
-  }
-
- private:
-  const Function function_;
-  const absl::Status error_;
-};
-
 template <typename Function>
 NodePtr Try(Function function, absl::Status error, NodePtr a) {
-  return std::make_unique<Tried<Function>>(function, std::move(error), std::move(a));
+  return MakeMapNumbers<int64_t, int64_t>(function, kTimestamps, std::move(a), FailsWith(std::move(error)));
 }
 
 template <typename Function>
 NodePtr Map(Function function, const Bounds& bounds, NodePtr a) {
-  return std::make_unique<Mapped<Function>>(function, bounds, std::move(a));
+  return MakeMapNumbers<int64_t, int64_t>(function, bounds, std::move(a));
 }
 
 }  // namespace

@@ -101,6 +101,8 @@ bool HasVectorForm(const Expr& call) {
       return NamesLimb(call, kNumericLimbs);
     case Function::kNumericSquareLimb:
       return NamesLimb(call, kNumericSquareLimbs);
+    case Function::kDecimalLimb:
+      return NamesLimb(call, kDecimalLimbs);
     default:
       return false;
   }
@@ -130,6 +132,8 @@ NodePtr MakeFunction(const Expr& call, std::vector<NodePtr> operands) {
     case Function::kNumericLimb:
     case Function::kNumericSquareLimb:
       return MakeNumericPart(call, std::move(operands[0]));
+    case Function::kDecimalLimb:
+      return MakeDecimalLimb(call, std::move(operands[0]));
     default:
       break;
   }

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "execution/expression/node.h"
+#include "execution/expression/operands.h"
 
 namespace nam::execution {
 namespace {
@@ -43,39 +43,34 @@ class Junction final : public Node {
   const uint8_t decisive_;
 };
 
-class Not final : public Node {
+class Not final : public UnaryNode {
  public:
-  explicit Not(NodePtr a) : Node(Physical::kTruth, {}, Children(std::move(a))) {}
+  explicit Not(NodePtr a) : UnaryNode(Physical::kTruth, {}, std::move(a)) {}
 
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    Register& at = At(frame);
-    uint8_t* const truth = Out(at).truth;
-    ForEach(rows, [=, of = a->truth](uint32_t p) {
+ private:
+  absl::Status Compute(const Vector& a, Selection rows, Vector& out) const override {
+    ForEach(rows, [truth = out.truth, of = a.truth](uint32_t p) {
       truth[p] = of[p] == kUnknown ? kUnknown : static_cast<uint8_t>(1 - of[p]);
     });
-    return &at.vector;
+    return absl::OkStatus();
   }
 };
 
-class IsNull final : public Node {
+class IsNull final : public UnaryNode {
  public:
-  explicit IsNull(NodePtr a) : Node(Physical::kTruth, {}, Children(std::move(a))) {}
+  explicit IsNull(NodePtr a) : UnaryNode(Physical::kTruth, {}, std::move(a)) {}
 
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    Register& at = At(frame);
-    uint8_t* const truth = Out(at).truth;
-    if (a->physical == Physical::kTruth) {
-      ForEach(rows, [=, of = a->truth](uint32_t p) { truth[p] = of[p] == kUnknown; });
-    } else if (a->nulls == nullptr) {
-      ForEach(rows, [=](uint32_t p) { truth[p] = kFalse; });
+ private:
+  absl::Status Compute(const Vector& a, Selection rows, Vector& out) const override {
+    uint8_t* const truth = out.truth;
+    if (a.physical == Physical::kTruth) {
+      ForEach(rows, [truth, of = a.truth](uint32_t p) { truth[p] = of[p] == kUnknown; });
+    } else if (a.nulls == nullptr) {
+      ForEach(rows, [truth](uint32_t p) { truth[p] = kFalse; });
     } else {
-      ForEach(rows, [=, nulls = a->nulls](uint32_t p) { truth[p] = nulls[p] != 0; });
+      ForEach(rows, [truth, nulls = a.nulls](uint32_t p) { truth[p] = nulls[p] != 0; });
     }
-    return &at.vector;
+    return absl::OkStatus();
   }
 };
 

@@ -259,7 +259,7 @@ bool CastsReals(const Type& from, const Type& to);
 
 // --- numerics.cc: numbers with a scale of their own (types/numeric.h) ---
 
-/// + - * / % of two numerics.
+/// + - * / % as a numeric, of numerics or, without / and %, of numbers of a known scale.
 NodePtr MakeNumericArithmetic(const plan::Expr& e, NodePtr a, NodePtr b);
 NodePtr MakeNumericNegate(NodePtr a);
 /// A numeric of a number of this scale. More than 36 digits before the point are an error at `position`.
@@ -269,6 +269,8 @@ NodePtr MakeDecimalOfNumeric(NodePtr a, int scale, int position);
 NodePtr MakeDoubleOfNumeric(NodePtr a);
 /// A call of kNumericKey, kNumericScale, or of one limb by a constant.
 NodePtr MakeNumericPart(const plan::Expr& call, NodePtr a);
+/// A call of kDecimalLimb by a constant.
+NodePtr MakeDecimalLimb(const plan::Expr& call, NodePtr a);
 
 // --- functions.cc ---
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "execution/expression/node.h"
+#include "execution/expression/operands.h"
 #include "plan/cast.h"
 #include "plan/real_arithmetic.h"
 #include "types/real.h"
@@ -17,29 +17,21 @@ using plan::RealFault;
 
 constexpr plan::Bounds kAll{INT64_MIN, INT64_MAX, true};
 
-class RealArithmetic final : public Node {
+class RealArithmetic final : public BinaryNode {
  public:
   RealArithmetic(Op op, bool narrow, int position, NodePtr a, NodePtr b)
-      : Node(Physical::kInt64, kAll, Children(std::move(a), std::move(b))),
+      : BinaryNode(Physical::kInt64, kAll, std::move(a), std::move(b)),
         op_(op),
         narrow_(narrow),
         position_(position) {}
 
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    const Vector* b = child(1).Evaluate(frame, chunk, rows);
-    if (b == nullptr) return nullptr;
-    Register& at = At(frame);
-    Vector& out = Out(at);
-    UniteNulls(*a, *b, rows, at.nulls, out);
-    const RealFault fault = Compute(*a, *b, rows, out);
-    if (fault != RealFault::kNone) return FrameAccess::Fail(frame, plan::ErrorOf(fault, position_));
-    return &out;
+ private:
+  absl::Status Compute(const Vector& a, const Vector& b, Selection rows, Vector& out) const override {
+    const RealFault fault = Fault(a, b, rows, out);
+    return fault == RealFault::kNone ? absl::OkStatus() : plan::ErrorOf(fault, position_);
   }
 
- private:
-  RealFault Compute(const Vector& a, const Vector& b, Selection rows, Vector& out) const {
+  RealFault Fault(const Vector& a, const Vector& b, Selection rows, Vector& out) const {
     switch (op_) {
       case Op::kAdd:
         return Loop<Op::kAdd>(a, b, rows, out);
@@ -76,40 +68,9 @@ class RealArithmetic final : public Node {
   const int position_;
 };
 
-/// Maps numbers; `function` returns nullopt for an error, and takes 64 or 128 bits.
 template <typename Function>
-class Converted final : public Node {
- public:
-  Converted(Function function, const plan::Bounds& bounds, absl::Status error, NodePtr a)
-      : Node(Physical::kInt64, bounds, Children(std::move(a))),
-        function_(function),
-        error_(std::move(error)) {}
-
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    Register& at = At(frame);
-    Vector& out = Out(at);
-    CopyNulls(*a, rows, at.nulls, out);
-    bool wrong = false;
-    WithWide(*a, [&](auto from) {
-      ForEach(rows, [&, to = out.narrow](uint32_t p) {
-        const std::optional<int64_t> result = out.null(p) ? std::optional<int64_t>(0) : function_(from[p]);
-        wrong |= !result.has_value();
-        to[p] = result.value_or(0);
-      });
-    });
-    return wrong ? FrameAccess::Fail(frame, error_) : &out;
-  }
-
- private:
-  const Function function_;
-  const absl::Status error_;
-};
-
-template <typename Function>
-NodePtr Convert(Function function, const plan::Bounds& bounds, absl::Status error, NodePtr a) {
-  return std::make_unique<Converted<Function>>(function, bounds, std::move(error), std::move(a));
+NodePtr MapReals(Function function, NodePtr a) {
+  return MakeMapNumbers<__int128, int64_t>(function, kAll, std::move(a));
 }
 
 double Read(__int128 bits) {
@@ -124,8 +85,7 @@ NodePtr MakeRealArithmetic(const plan::Expr& e, NodePtr a, NodePtr b) {
 }
 
 NodePtr MakeRealNegate(NodePtr a) {
-  return Convert([](__int128 n) -> std::optional<int64_t> { return OrderedBits(-Read(n)); }, kAll,
-                 absl::OkStatus(), std::move(a));
+  return MapReals([](__int128 n) -> int64_t { return OrderedBits(-Read(n)); }, std::move(a));
 }
 
 bool CastsReals(const Type& from, const Type& to) {
@@ -143,12 +103,11 @@ NodePtr MakeRealCast(const plan::Expr& e, NodePtr a) {
       const std::optional<int64_t> whole = plan::IntegerOf(Read(n));
       return whole && *whole <= high && *whole >= -high - 1 ? whole : std::nullopt;
     };
-    return Convert(convert, {-high - 1, high, true}, IntegerOutOfRange(bytes, e.position), std::move(a));
+    return MakeMapNumbers<__int128, int64_t>(convert, {-high - 1, high, true}, std::move(a),
+                                             FailsWith(IntegerOutOfRange(bytes, e.position)));
   }
-  const auto convert = [scale = from.scale](__int128 n) -> std::optional<int64_t> {
-    return OrderedBits(plan::RealOf(n, scale));
-  };
-  return Convert(convert, kAll, absl::OkStatus(), std::move(a));
+  return MapReals([scale = from.scale](__int128 n) -> int64_t { return OrderedBits(plan::RealOf(n, scale)); },
+                  std::move(a));
 }
 
 }  // namespace nam::execution

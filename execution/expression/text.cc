@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "execution/expression/node.h"
+#include "execution/expression/operands.h"
 #include "plan/text_functions.h"
 
 namespace nam::execution {
@@ -49,27 +49,25 @@ class Pattern {
   std::string text_;
 };
 
-class Like final : public Node {
+class Like final : public UnaryNode {
  public:
   /// `characters`: the length to which texts are padded with blanks.
   Like(uint32_t characters, std::string pattern, NodePtr a)
-      : Node(Physical::kTruth, {}, Children(std::move(a))),
+      : UnaryNode(Physical::kTruth, {}, std::move(a)),
         characters_(characters),
         pattern_(std::move(pattern)) {}
 
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    Register& at = At(frame);
-    uint8_t* const truth = Out(at).truth;
+ private:
+  absl::Status Compute(const Vector& a, Selection rows, Vector& out) const override {
+    uint8_t* const truth = out.truth;
     std::string padded;
     pattern_.With([&](auto matches) {
       ForEach(rows, [&](uint32_t p) {
-        if (a->null(p)) {
+        if (a.null(p)) {
           truth[p] = kUnknown;
           return;
         }
-        const std::string_view text = a->text[p];
+        const std::string_view text = a.text[p];
         const size_t characters = characters_ == 0 ? 0 : CountCharacters(text);
         if (characters >= characters_) {
           truth[p] = matches(text);
@@ -79,50 +77,40 @@ class Like final : public Node {
         truth[p] = matches(padded);
       });
     });
-    return &at.vector;
+    return absl::OkStatus();
   }
 
- private:
   const uint32_t characters_;
   const Pattern pattern_;
 };
 
 /// Texts that are parts of others: views into these.
-class Substring final : public Node {
+class Substring final : public UnaryNode {
  public:
   Substring(__int128 from, __int128 characters, NodePtr a)
-      : Node(Physical::kText, {}, Children(std::move(a))), from_(from), characters_(characters) {}
-
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    Register& at = At(frame);
-    Vector& out = Out(at);
-    CopyNulls(*a, rows, at.nulls, out);
-    ForEach(rows, [&](uint32_t p) {
-      out.text[p] = a->null(p) ? std::string_view() : plan::Substring(a->text[p], from_, characters_);
-    });
-    return &out;
-  }
+      : UnaryNode(Physical::kText, {}, std::move(a)), from_(from), characters_(characters) {}
 
  private:
+  absl::Status Compute(const Vector& a, Selection rows, Vector& out) const override {
+    ForEach(rows, [&](uint32_t p) {
+      out.text[p] = a.null(p) ? std::string_view() : plan::Substring(a.text[p], from_, characters_);
+    });
+    return absl::OkStatus();
+  }
+
   const __int128 from_, characters_;
 };
 
-class CharacterCount final : public Node {
+class CharacterCount final : public UnaryNode {
  public:
-  explicit CharacterCount(NodePtr a) : Node(Physical::kInt64, kTextLengths, Children(std::move(a))) {}
+  explicit CharacterCount(NodePtr a) : UnaryNode(Physical::kInt64, kTextLengths, std::move(a)) {}
 
-  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
-    const Vector* a = child(0).Evaluate(frame, chunk, rows);
-    if (a == nullptr) return nullptr;
-    Register& at = At(frame);
-    Vector& out = Out(at);
-    CopyNulls(*a, rows, at.nulls, out);
+ private:
+  absl::Status Compute(const Vector& a, Selection rows, Vector& out) const override {
     ForEach(rows, [&](uint32_t p) {
-      out.narrow[p] = a->null(p) ? 0 : static_cast<int64_t>(CountCharacters(a->text[p]));
+      out.narrow[p] = a.null(p) ? 0 : static_cast<int64_t>(CountCharacters(a.text[p]));
     });
-    return &out;
+    return absl::OkStatus();
   }
 };
 

@@ -4,9 +4,13 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/status_macros.h"
 #include "partitioner/table_metadata.h"
 #include "plan/work_cost.h"
+#include "types/numeric.h"
 
 namespace nam::execution {
 
@@ -201,6 +205,7 @@ Column BlockScanTask::PlainColumnOf(const CodeMeaning& meaning, PlainColumn& val
   };
   const Physical physical = PhysicalOf(meaning.type);
   if (meaning.null_code) values.nulls.resize(kChunkRows);
+  values.words = meaning.type.kind == TypeKind::kNumeric;
   return {.kind = Column::Kind::kValues,
           .width = WidthOf(physical),
           .physical = physical,
@@ -248,14 +253,16 @@ void BlockScanTask::SetBases(uint32_t rows) {
 Step BlockScanTask::Complete(TaskContext& context, uint32_t rows) {
   SetBases(rows);
   const std::vector<ScanColumn>& columns = scan_.columns_[group_];
-  const auto take_plain = [&](bool filtered, Selection selection) {
+  const auto take_plain = [&](bool filtered, Selection selection) -> absl::Status {
     for (uint32_t slot = 0; slot < columns.size(); ++slot) {
       if (columns[slot].meaning->plain && (scan_.filtered_[slot] != 0) == filtered)
-        TakePlain(slot, selection);
+        NAM_RETURN_IF_ERROR(TakePlain(slot, selection));
     }
+    return absl::OkStatus();
   };
   Selection selection{nullptr, rows};
-  take_plain(/*filtered=*/true, selection);
+  if (absl::Status taken = take_plain(/*filtered=*/true, selection); !taken.ok())
+    return context.Fail(std::move(taken));
   if (!frames_.empty()) read_.SelectAll(rows);
   for (size_t i = 0; i < frames_.size(); ++i) {
     context.Charge(selection.count, work_cost::kFilterRowPs);
@@ -265,13 +272,14 @@ Step BlockScanTask::Complete(TaskContext& context, uint32_t rows) {
     if (*kept == 0) return Step::kNeedInput;
     if (*kept < selection.count) selection = {positions_, *kept};
   }
-  take_plain(/*filtered=*/false, selection);
+  if (absl::Status taken = take_plain(/*filtered=*/false, selection); !taken.ok())
+    return context.Fail(std::move(taken));
   if (!partners_.empty()) FetchPartners(context, selection);
   out_->Reset(rows, selection);
   return Step::kHaveMore;
 }
 
-void BlockScanTask::TakePlain(uint32_t slot, Selection selection) {
+absl::Status BlockScanTask::TakePlain(uint32_t slot, Selection selection) {
   const uint32_t number = scan_.options_.columns[slot];
   const uint32_t* const rows = rows_;
   PlainColumn& to = plain_[slot];
@@ -279,15 +287,24 @@ void BlockScanTask::TakePlain(uint32_t slot, Selection selection) {
     const storage::TextPage texts = block_.texts(number);
     ForEach(selection, [&](uint32_t p) { to.texts[p] = texts[rows[p]]; });
     if (!to.nulls.empty()) ForEach(selection, [&](uint32_t p) { to.nulls[p] = texts.IsNull(rows[p]); });
-    return;
+    return absl::OkStatus();
   }
   const storage::NumberPage numbers(block_.page(number));
-  if (to.narrow_numbers.empty()) {
+  bool whole = true;
+  if (to.words) {
+    ForEach(selection, [&](uint32_t p) {
+      to.numbers[p] = numbers[rows[p]];
+      whole &= IsNumericWord(to.numbers[p]);
+    });
+  } else if (to.narrow_numbers.empty()) {
     ForEach(selection, [&](uint32_t p) { to.numbers[p] = numbers[rows[p]]; });
   } else {
     ForEach(selection, [&](uint32_t p) { to.narrow_numbers[p] = static_cast<int64_t>(numbers[rows[p]]); });
   }
   if (!to.nulls.empty()) ForEach(selection, [&](uint32_t p) { to.nulls[p] = numbers.IsNull(rows[p]); });
+  if (whole) return absl::OkStatus();
+  return absl::DataLossError(absl::StrFormat("block %d of partition %d is damaged: column %d has no number",
+                                             block_.index(), block_.partition(), number));
 }
 
 void BlockScanTask::FetchPartners(TaskContext& context, Selection selection) {

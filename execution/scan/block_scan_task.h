@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "execution/scan/block_scan.h"
 
 namespace nam::execution {
@@ -43,7 +44,8 @@ class BlockScanTask final : public SourceTask {
   void EnterGroup(uint32_t group);
   void SetBases(uint32_t rows);
   /// Reads the plain values of a slot at these positions of the chunk.
-  void TakePlain(uint32_t slot, Selection selection);
+  /// DATA_LOSS: the block is damaged.
+  absl::Status TakePlain(uint32_t slot, Selection selection);
   /// Passes `rows` gathered ones through the general filters, and finds their partners. kNeedInput: none is
   /// left.
   Step Complete(TaskContext& context, uint32_t rows);
@@ -61,6 +63,7 @@ class BlockScanTask final : public SourceTask {
     std::vector<__int128> numbers;
     std::vector<int64_t> narrow_numbers;
     std::vector<uint8_t> nulls;  // empty: the column has none
+    bool words = false;          // the numbers are words of numerics (types/numeric.h)
   };
   static Column PlainColumnOf(const CodeMeaning& meaning, PlainColumn& values);
   /// A lookup whose partners' rows are needed.

@@ -1,11 +1,13 @@
 #include "execution/scan/record_columns.h"
 
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "plan/slot_of.h"
+#include "types/numeric.h"
 
 namespace nam::execution {
 namespace {
@@ -40,6 +42,21 @@ bool Fill(std::span<const std::byte* const> rows, Selection selection, uint32_t 
     });
   }
   return within;
+}
+
+/// out[p] = the word of row p's number, 0 if it is NULL. Returns whether all are numbers.
+bool DecodeNumerics(const RecordLayout::Field& field, const uint8_t* nulls,
+                    std::span<const std::byte* const> rows, Selection selection, __int128* out) {
+  bool numbers = true;
+  ForEach(selection, [&](uint32_t p) {
+    out[p] = 0;
+    if (nulls != nullptr && nulls[p] != 0) return;
+    const std::optional<Numeric> number = NumericOfKey(StoredWideNumber(rows[p] + field.offset),
+                                                       std::to_integer<int>(rows[p][field.scale_offset]));
+    numbers &= number.has_value();
+    if (number.has_value()) out[p] = PackNumeric(*number);
+  });
+  return numbers;
 }
 
 }  // namespace
@@ -126,6 +143,8 @@ bool RecordColumns::DecodeNumbers(Slot& slot, std::span<const std::byte* const> 
       return narrow([](const std::byte* at) { return StoredNumber<uint64_t>(at); });
     case 16: {
       auto* const out = reinterpret_cast<__int128*>(slot.values.data());
+      if (slot.field.type.kind == TypeKind::kNumeric)
+        return DecodeNumerics(slot.field, nulls, rows, selection, out);
       return Fill<__int128>(rows, selection, offset, nulls, slot.wide_low, slot.wide_high, out,
                             StoredWideNumber);
     }

@@ -103,6 +103,16 @@ TEST(RecordRowTest, ATableOfAsManyBytesAsCharactersKeepsItsRows) {
   EXPECT_FALSE(Assign(table, 1, Value::String("éé"), -1).ok());
 }
 
+TEST(RecordRowTest, DamagedWordsAreNoNumbers) {
+  const RecordLayout layout(RecordTable(
+      "create table x (id int primary key, x numeric, y numeric not null) with (storage = record)"));
+  const Value number = Value::OfNumeric({-125, 2});
+  std::string row = layout.Encode(std::vector{Value::Integer(1), Value::Null(number.type), number});
+  EXPECT_TRUE(layout.HasNumbers(Bytes(row)));
+  row[layout.field(2).offset] = '\xff';
+  EXPECT_FALSE(layout.HasNumbers(Bytes(row)));
+}
+
 TEST(RecordRowTest, Successor) {
   EXPECT_EQ(SuccessorOfPrefix("ab"), "ac");
   EXPECT_EQ(SuccessorOfPrefix("a\xff\xff"), "b");

@@ -114,6 +114,9 @@ Expr CallOf(const Signature& signature) {
     case Function::kNumericSquareLimb:
       operands[1].number = 2;
       break;
+    case Function::kDecimalLimb:
+      operands[1].number = 1;
+      break;
     case Function::kNumericVarPop:
     case Function::kNumericVarSamp:
     case Function::kNumericStddevPop:

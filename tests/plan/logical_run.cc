@@ -418,8 +418,9 @@ absl::StatusOr<Value> Fold(const AggregateCall& call, const std::vector<const Ro
     NAM_ASSIGN_OR_RETURN(const Value value, Eval(call.argument, frame));
     if (value.null || (call.distinct && !seen.insert({value}).second)) continue;
     ++count;
-    if (value.type.kind == TypeKind::kNumeric) {
-      numeric_sum = AddNumerics(numeric_sum, value.unpacked()).value_or(numeric_sum);
+    if (value.type.kind == TypeKind::kNumeric || call.long_sum) {
+      const Numeric number = call.long_sum ? Numeric{value.number, value.type.scale} : value.unpacked();
+      numeric_sum = AddNumerics(numeric_sum, number).value_or(numeric_sum);
     } else {
       sum += value.number;
     }
@@ -463,7 +464,7 @@ absl::StatusOr<Value> Fold(const AggregateCall& call, const std::vector<const Ro
       return absl::UnimplementedError("the reference has no sums of squares and products");
   }
   if (count == 0) return Value::Null(call.type);
-  if (call.argument.type.kind == TypeKind::kNumeric) {
+  if (call.argument.type.kind == TypeKind::kNumeric || call.long_sum) {
     const bool average = call.function == AggregateFunction::kAverage;
     const auto result = average ? DivideNumerics(numeric_sum, {count, 0}) : numeric_sum;
     return result ? absl::StatusOr<Value>(Value::OfNumeric(*result)) : NumberOutOfRange(-1);

@@ -137,7 +137,12 @@ TEST(SlotOf, RefusesWhatIsIllTyped) {
   }
   literal.literal = Value::OfNumeric({PowerOfTen(36) - 1, 38});
   EXPECT_FALSE(refused(literal));
-  EXPECT_TRUE(refused(node(Op::kAdd, Type::Numeric(), {literal, n}))) << "a number that is not packed";
+  EXPECT_TRUE(refused(node(Op::kDivide, Type::Numeric(), {literal, n}))) << "a number that is not packed";
+  Expr text = Number(0);
+  text.type = Type::String();
+  text.literal = Value::String("1");
+  EXPECT_TRUE(refused(node(Op::kAdd, Type::Numeric(), {literal, text}))) << "no number";
+  EXPECT_FALSE(refused(node(Op::kAdd, Type::Numeric(), {literal, n})));
   EXPECT_FALSE(refused(node(Op::kDivide, Type::Numeric(), {literal, literal})));
   literal = Number(0);
   literal.type = Type::Date();

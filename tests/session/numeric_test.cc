@@ -233,5 +233,108 @@ TEST_F(NumericTest, QuotientsHaveTheScaleOfTheirValues) {
   EXPECT_EQ(Run("select d / 3 * 1e35 from q where id = 5"), "22003");
 }
 
+/// 1.0 and 1.00 are one key, which shows the scale that it was stored with.
+TEST_F(NumericTest, NumericsAreKeys) {
+  ASSERT_EQ(Run("create table k (x numeric, id int, y numeric unique, primary key (x, id)) with (storage = "
+                "record)"),
+            "CREATE TABLE");
+  ASSERT_EQ(Run("insert into k values (1.0, 1, 10), (1.00, 2, -0.5), (-2.50, 1, 3.000), (0.00, 1, null), "
+                "(123456789012345678901234567890.5, 1, 1e-20), (1e-38, 7, null)")
+                .substr(0, 6),
+            "INSERT");
+  EXPECT_EQ(Run("insert into k values (1.000, 1, 5)"), "23505");
+  EXPECT_EQ(Run("insert into k values (7, 7, 3)"), "23505");
+  EXPECT_EQ(Run("insert into k values (1, 1, 5) on conflict do nothing"), "INSERT 0 0");
+  EXPECT_EQ(Run("insert into k values (7, 7, 10.00) on conflict (y) do update set x = k.x"), "INSERT 0 1");
+  EXPECT_EQ(Run("select x, id, y from k order by x, id"),
+            "SELECT 6 | -2.50,1,3.000 | 0.00,1,NULL | 0.00000000000000000000000000000000000001,7,NULL | "
+            "1.0,1,10 | 1.00,2,-0.5 | 123456789012345678901234567890.5,1,0.00000000000000000001");
+  EXPECT_EQ(Run("select id from k where x = 1 order by id"), "SELECT 2 | 1 | 2");
+  EXPECT_EQ(Run("select x from k where x = 1.0000 and id = 2"), "SELECT 1 | 1.00");
+  EXPECT_EQ(Run("select y from k where x in (1, 0.0, 5) and id = 1 order by y"), "SELECT 2 | 10 | NULL");
+  EXPECT_EQ(Run("select y from k where y > 0 and y <= 3 order by y"),
+            "SELECT 2 | 0.00000000000000000001 | 3.000");
+  EXPECT_EQ(Run("select y from k where y < 0.00"), "SELECT 1 | -0.5");
+  EXPECT_EQ(Run("select count(*) from k where y is null"), "SELECT 1 | 2");
+  EXPECT_EQ(Run("explain select id from k where x = 1.00 and id = 1"),
+            "EXPLAIN | Read k by key (x, id), 1 row at most");
+  EXPECT_EQ(Run("explain select id from k where y between 1 and 2"),
+            "EXPLAIN | Read k by index k_y_key (y), 1 range");
+  EXPECT_EQ(Run("explain select id from k where y >= 1 order by y limit 1"),
+            "EXPLAIN | Read k by index k_y_key (y), 1 range, in its order");
+  EXPECT_EQ(Run("explain update k set y = 4 where y = 3"),
+            "EXPLAIN | Update k by index k_y_key (y), 1 range");
+  EXPECT_EQ(Run("update k set y = 3.1 where x = -2.5 and id = 1"), "UPDATE 1");
+  EXPECT_EQ(Run("update k set x = -2.5000 where y = 3.10"), "UPDATE 1");
+  EXPECT_EQ(Run("select x, y from k where x < 0"), "SELECT 1 | -2.5000,3.1");
+  EXPECT_EQ(Run("update k set y = 10.0 where id = 2"), "23505");
+  EXPECT_EQ(Run("delete from k where x = 1.000 and id = 1"), "DELETE 1");
+  EXPECT_EQ(Run("select id from k where x = 1"), "SELECT 1 | 2");
+}
+
+TEST_F(NumericTest, NumericsAreForeignKeys) {
+  ASSERT_EQ(Run("create table p (x numeric primary key, y numeric unique) with (storage = record)"),
+            "CREATE TABLE");
+  ASSERT_EQ(Run("create table c (id int primary key, px numeric references p, py numeric references p (y)) "
+                "with (storage = record)"),
+            "CREATE TABLE");
+  ASSERT_EQ(Run("insert into p values (1.0, 2.00), (3, 4)").substr(0, 6), "INSERT");
+  EXPECT_EQ(Run("insert into c values (1, 1.00, 2), (2, 3.0, null)").substr(0, 6), "INSERT");
+  EXPECT_EQ(Run("insert into c values (3, 1.01, 2)"), "23503");
+  EXPECT_EQ(Run("insert into c values (3, 1, 2.000000001)"), "23503");
+  EXPECT_EQ(Run("delete from p where x = 1"), "23503");
+  EXPECT_EQ(Run("update p set x = 1.000 where x = 1"), "UPDATE 1");
+  EXPECT_EQ(Run("update p set y = 5 where x = 1"), "23503");
+  EXPECT_EQ(Run("select c.id, p.x, c.px from c join p on c.px = p.x order by 1"),
+            "SELECT 2 | 1,1.000,1.00 | 2,3,3.0");
+  EXPECT_EQ(Run("delete from c where px = 1"), "DELETE 1");
+  EXPECT_EQ(Run("delete from p where x = 1.0"), "DELETE 1");
+}
+
+/// If 38 digits do not suffice, decimals give way, not the statement.
+TEST_F(NumericTest, SumsOfLongDecimalsYieldTheirScale) {
+  ASSERT_EQ(Run("create table d (id int primary key, x decimal(38,10), y decimal(38,10), z decimal(38,2), g "
+                "int) with (storage = record)"),
+            "CREATE TABLE");
+  const std::string a = "9876543210987654321098765432.1098765432",
+                    b = "9123456789123456789123456789.1234567891";
+  ASSERT_EQ(
+      Run("insert into d values (1, " + a + ", " + b + ", 9e35, 1), (2, " + b + ", " + b +
+          " - 0.0000000001, 9e35, 1), (3, -" + a + ", " + a + ", 0.01, 2), (4, 0.0000000001, null, 2, 2)")
+          .substr(0, 6),
+      "INSERT");
+  EXPECT_EQ(Run("select sum(x), avg(x) from d where g = 1"),
+            "SELECT 1 | 19000000000111111110222222221.2333333,9500000000055555555111111110.61666667");
+  EXPECT_EQ(Run("select id, x + y, x - y, -x - y from d order by id"),
+            "SELECT 4 | 1,19000000000111111110222222221.2333333,753086421864197531975308642.986419754,"
+            "-19000000000111111110222222221.2333333 | 2,18246913578246913578246913578.2469136,0.0000000001,"
+            "-18246913578246913578246913578.2469136 | 3,0.0000000000,-19753086421975308642197530864.2197531,"
+            "0.0000000000 | 4,NULL,NULL,NULL");
+  EXPECT_EQ(Run("select g, sum(x), sum(x + y), avg(z) from d group by g order by g"),
+            "SELECT 2 | 1,19000000000111111110222222221.2333333,37246913578358024688469135799.4802469,"
+            "900000000000000000000000000000000000 | "
+            "2,-9876543210987654321098765432.10987654,0.0000000000,1.00500000000000000000");
+  EXPECT_EQ(Run("select sum(distinct y), avg(distinct y), sum(x) filter (where id > 7) from d where g = 1"),
+            "SELECT 1 | 18246913578246913578246913578.2469136,9123456789123456789123456789.12345679,NULL");
+  EXPECT_EQ(Run("select id, sum(x) over (order by id) from d order by id"),
+            "SELECT 4 | 1,9876543210987654321098765432.10987654 | 2,19000000000111111110222222221.2333333 | "
+            "3,9123456789123456789123456789.12345679 | 4,9123456789123456789123456789.12345679");
+  EXPECT_EQ(Run("select g from d group by g having sum(x) > 1 order by sum(x)"), "SELECT 1 | 1");
+  // Of constants the result decides.
+  EXPECT_EQ(Run("select " + a + " + 1, " + a + " + " + b),
+            "SELECT 1 | 9876543210987654321098765433.1098765432,19000000000111111110222222221.2333333");
+  // With two decimals a numeric holds no greater numbers than a decimal.
+  EXPECT_EQ(Run("select sum(z) from d"), "22003");
+  EXPECT_EQ(Run("select sum(z) from d where id <> 2"), "SELECT 1 | 900000000000000000000000000000000002.01");
+  EXPECT_EQ(
+      Run("select g, sum(distinct x) from d where id > 2 group by rollup(g) order by g"),
+      "SELECT 2 | 2,-9876543210987654321098765432.10987654 | NULL,-9876543210987654321098765432.10987654");
+  // A sum of fewer digits has all of its decimals.
+  EXPECT_EQ(Run("select sum(q) from (select x::decimal(30,10) as q from d where id = 4) t"),
+            "SELECT 1 | 0.0000000001");
+  EXPECT_EQ(Run("select pg_typeof(sum(x)), pg_typeof(x + y) from d where false"),
+            "SELECT 1 | numeric,numeric");
+}
+
 }  // namespace
 }  // namespace nam::session

@@ -27,7 +27,7 @@ inline proto::Table ArbitraryRecordTable() {
   for (int i = 0; i < columns; ++i) {
     const std::string type = *rc::gen::element<std::string>(
         "smallint", "int", "bigint", "decimal(4,1)", "decimal(38,3)", "date", "timestamp", "timestamptz",
-        "time", "char(2)", "varchar(4)", "boolean");
+        "time", "char(2)", "varchar(4)", "boolean", "numeric");
     absl::StrAppend(&text, "c", i, " ", type, *rc::gen::element<std::string>("", " not null"), ", ");
   }
   const auto key = *rc::gen::unique<std::vector<int>>(*rc::gen::inRange(1, std::min(4, columns)),
@@ -61,6 +61,8 @@ inline Value ArbitraryValue(const proto::Column& column) {
       return Value::TimestampTz(pick == 0 ? -62135596800000000 : pick == 1 ? 253402300799999999 : small);
     case TypeKind::kTimestamp:
       return Value::Timestamp(pick == 0 ? -62135596800000000 : pick == 1 ? 253402300799999999 : small);
+    case TypeKind::kNumeric:  // 0.1, 0.10 and 0.100 are one
+      return Value::OfNumeric({small * PowerOfTen(pick % 3), static_cast<uint8_t>(pick % 3 + pick / 6)});
     default:
       break;
   }

@@ -349,8 +349,9 @@ Expr RandomExpression::OwnScale(int depth) {
     default: {
       const Op op = OneOf<Op>(random_, {Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kDivide, Op::kModulo});
       Expr e = Node(op, Type::Numeric(), {});
-      e.children.push_back(OwnScale(depth - 1));
-      e.children.push_back(OwnScale(depth - 1));
+      const bool known = op != Op::kDivide && op != Op::kModulo && Chance(random_, 50);
+      for (int i = 0; i < 2; ++i)
+        e.children.push_back(known && Chance(random_, 70) ? Number(depth - 1) : OwnScale(depth - 1));
       e.position = static_cast<int>(Below(random_, 1000));
       return e;
     }
@@ -454,6 +455,7 @@ Expr RandomExpression::Call(char result, int depth) {
       break;
     case Function::kNumericLimb:
     case Function::kNumericSquareLimb:
+    case Function::kDecimalLimb:
       if (Chance(random_, 80))
         e.children[1] = LiteralOf(Value::Integer(static_cast<int64_t>(Below(random_, 7)) - 1));
       break;

@@ -40,6 +40,8 @@ Value RandomValue(std::mt19937_64& random, const proto::Column& column) {
     case TypeKind::kTimestampTz:
       value.number = pick == 0 ? -62135596800000000 : pick == 1 ? 253402300799999999 : small;
       return value;
+    case TypeKind::kNumeric:
+      return Value::OfNumeric({small, static_cast<uint8_t>(pick)});
     default:
       break;
   }
