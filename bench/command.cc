@@ -183,7 +183,7 @@ class Run::Work final : public ClusterWork {
   }
   void Cancel() override {
     run_.cancelled_ = true;
-    const std::lock_guard lock(run_.cancel_mutex_);
+    const MutexLock lock(run_.cancel_mutex_);
     if (run_.cancel_) run_.cancel_();
   }
 
@@ -213,7 +213,7 @@ absl::StatusOr<std::string> Run::Directory() {
 }
 
 void Run::OnCancel(std::function<void()> cancel) {
-  const std::lock_guard lock(cancel_mutex_);
+  const MutexLock lock(cancel_mutex_);
   cancel_ = std::move(cancel);
 }
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <iostream>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "localcluster/cluster_work.h"
 #include "localcluster/connect.h"
@@ -42,7 +42,7 @@ class DemoWork final : public ClusterWork {
 
   void Cancel() override {
     cancelled_ = true;
-    const std::lock_guard lock(session_mutex_);
+    const MutexLock lock(session_mutex_);
     if (session_ != nullptr) session_->Cancel();
     if (checkout_ != nullptr) checkout_->Stop();
   }
@@ -127,12 +127,12 @@ class DemoWork final : public ClusterWork {
   }
 
   void SetCheckout(CheckoutRun* run) {
-    const std::lock_guard lock(session_mutex_);
+    const MutexLock lock(session_mutex_);
     checkout_ = run;
   }
 
   void SetSession(session::Session* session) {
-    const std::lock_guard lock(session_mutex_);
+    const MutexLock lock(session_mutex_);
     session_ = session;
   }
 
@@ -142,9 +142,9 @@ class DemoWork final : public ClusterWork {
   ProgressLine progress_;
   std::vector<QueryOutcome> outcomes_;
   std::atomic<bool> cancelled_ = false;
-  std::mutex session_mutex_;
-  session::Session* session_ = nullptr;  // of the running queries
-  CheckoutRun* checkout_ = nullptr;      // the running one
+  Mutex session_mutex_;
+  session::Session* session_ ABSL_GUARDED_BY(session_mutex_) = nullptr;  // of the running queries
+  CheckoutRun* checkout_ ABSL_GUARDED_BY(session_mutex_) = nullptr;      // the running one
   std::vector<tpcw::CheckoutRates> checkout_lines_;
   CheckoutOutcome checkout_outcome_;
 };

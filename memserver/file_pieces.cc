@@ -8,11 +8,11 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "storage/checksum.h"
 
@@ -122,7 +122,7 @@ absl::Status CheckPiece(std::span<const std::byte> bytes, uint64_t file_offset, 
 std::vector<absl::Status> ReadPieces(int directory, const std::vector<std::string>& files,
                                      const std::vector<PieceToRead>& pieces, fabric::Fabric& fabric) {
   std::vector<absl::Status> outcomes(files.size());
-  std::mutex mutex;
+  Mutex mutex;
   std::atomic<size_t> next = 0;
   const auto read = [&] {
     PieceReader reader(directory, files);
@@ -130,7 +130,7 @@ std::vector<absl::Status> ReadPieces(int directory, const std::vector<std::strin
       const absl::Status status = reader.Read(pieces[i]);
       if (status.ok()) continue;
       if (MayBeWhole(status)) next = pieces.size();
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       absl::Status& outcome = outcomes[pieces[i].file];
       if (outcome.ok() || MayBeWhole(status)) outcome = status;
     }

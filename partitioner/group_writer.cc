@@ -1,12 +1,12 @@
 #include "partitioner/group_writer.h"
 
 #include <algorithm>
-#include <mutex>
 #include <span>
 #include <string_view>
 
 #include "absl/strings/str_format.h"
 #include "base/interruption.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "partitioner/column_statistics.h"
 #include "storage/block.h"
@@ -121,13 +121,13 @@ PartitionEncoder GroupWriter::NewEncoder() const {
 absl::Status GroupWriter::OnThreads(const Work& work) {
   std::atomic<uint32_t> next = 0;
   std::atomic<bool> stop = false;
-  std::mutex mutex;
+  Mutex mutex;
   absl::Status first_error;
   const auto run = [&] {
     const absl::Status status = work(next, stop);
     if (status.ok()) return;
     stop = true;
-    std::scoped_lock lock(mutex);
+    const MutexLock lock(mutex);
     first_error.Update(status);
   };
   {

@@ -4,7 +4,6 @@
 #include <iterator>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/interruption.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "catalog/chain_groups.h"
 #include "csv/portion_reader.h"
@@ -99,7 +99,10 @@ class ParallelCopy {
       }
       if (threads.empty()) Work();  // this thread is better than none
     }
-    if (failed_portion_ != kNone) return error_;
+    if (failed_portion_ != kNone) {
+      const MutexLock lock(mutex_);
+      return error_;
+    }
     return cancelled_ ? absl::CancelledError("cancelled") : absl::OkStatus();
   }
   uint64_t rows() const { return rows_; }
@@ -144,17 +147,17 @@ class ParallelCopy {
   }
 
   void Fail(uint64_t portion, absl::Status status) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (portion >= failed_portion_) return;
     error_ = std::move(status);
     failed_portion_ = portion;
   }
 
   void Tell() {
-    if (!report_) return;
-    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!report_ || !mutex_.TryLock()) return;
+    const MutexLock lock(mutex_, std::adopt_lock);
     const int64_t now_ns = fabric_.clock().NowNs();
-    if (!lock.owns_lock() || now_ns < next_report_ns_) return;
+    if (now_ns < next_report_ns_) return;
     next_report_ns_ = now_ns + kReportNs;
     QueryProgress progress;
     progress.table = statement_.insert.table.table->name();
@@ -177,9 +180,9 @@ class ParallelCopy {
   std::atomic<uint64_t> rows_ = 0;
   SkippedRows skipped_;
   std::atomic<uint64_t> failed_portion_ = kNone;  // the first; written under the mutex
-  std::mutex mutex_;                              // guards the members below
-  absl::Status error_;                            // of failed_portion_
-  int64_t next_report_ns_;
+  Mutex mutex_;
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);  // of failed_portion_
+  int64_t next_report_ns_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
