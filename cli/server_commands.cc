@@ -110,7 +110,7 @@ absl::Status CheckMember(const char* role, const std::string& catalog, const std
 int RunCatalog(const CatalogOptions& options) {
   const auto fabric = fabric::ParseRealKind(options.fabric);
   if (!fabric.ok()) return Refuse(fabric.status());
-  if (options.encrypt && *fabric != fabric::Kind::kTcp) {
+  if (options.encrypt && !fabric::CanEncrypt(*fabric)) {
     return Refuse(absl::InvalidArgumentError("--encrypt is for --fabric=tcp"));
   }
   const absl::Status given = CheckGiven(

@@ -276,14 +276,13 @@ absl::StatusOr<std::unique_ptr<execution::Endpoint>> ComputeServerImpl::OpenEndp
     execution::EndpointOptions options, bool sockets) {
   NAM_ASSIGN_OR_RETURN(fabric::Fabric* const fabric, ExchangeFabric(sockets));
   // Simulated hosts have no sockets, but pay for them.
-  if (sockets && fabric->kind() == fabric::Kind::kSim)
-    options.message_cost = execution::kIpOverInfinibandCost;
+  if (sockets && fabric->capabilities().simulated) options.message_cost = execution::kIpOverInfinibandCost;
   return execution::SendReceiveEndpoint::Open(*fabric, std::move(options), exchange_host_);
 }
 
 absl::StatusOr<fabric::Fabric*> ComputeServerImpl::ExchangeFabric(bool sockets) {
   fabric::Fabric& own = attachment_->fabric();
-  if (!sockets || own.kind() == fabric::Kind::kTcp || own.kind() == fabric::Kind::kSim) return &own;
+  if (!sockets || own.capabilities().sockets) return &own;
   const MutexLock lock(sockets_mutex_);
   if (sockets_ == nullptr) {
     NAM_ASSIGN_OR_RETURN(sockets_, open_fabric_({.kind = fabric::Kind::kTcp,
@@ -551,9 +550,9 @@ absl::Status ComputeServerImpl::Listen() {
   const bool has_host = catalog::SplitAddress(fabric_address_).ok();
   NAM_ASSIGN_OR_RETURN(const auto listens,
                        catalog::SplitAddress(has_host ? fabric_address_ : control_server_->address()));
-  exchange_host_ = attachment_->fabric().kind() == fabric::Kind::kSim ? "" : listens.first;
+  exchange_host_ = listens.first;
   if (has_host) fabric_address_ = Advertised(fabric_address_);
-  if (attachment_->fabric().kind() == fabric::Kind::kShm) return absl::OkStatus();  // all is on one host
+  if (attachment_->fabric().capabilities().one_host) return absl::OkStatus();
   return catalog::CheckAdvertised(options_.catalog.address, {control_address_, fabric_address_});
 }
 

@@ -335,7 +335,7 @@ absl::Status MemoryServerImpl::Listen() {
   // Only host:port has a host to advertise; other addresses are valid on this machine only.
   fabric_address_ = listener_->address();
   if (catalog::SplitAddress(fabric_address_).ok()) fabric_address_ = advertised(fabric_address_);
-  if (fabric_->kind() == fabric::Kind::kShm) return absl::OkStatus();  // one host only
+  if (fabric_->capabilities().one_host) return absl::OkStatus();
   return catalog::CheckAdvertised(options_.catalog.address, {control_address_, fabric_address_});
 }
 

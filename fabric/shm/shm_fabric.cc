@@ -158,7 +158,7 @@ class ShmFabric final : public Fabric {
   }
 
   Kind kind() const override { return Kind::kShm; }
-  Capabilities capabilities() const override { return {.in_place = true}; }
+  Capabilities capabilities() const override { return {.in_place = true, .one_host = true}; }
   Clock& clock() override { return RealClock(); }
 
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,

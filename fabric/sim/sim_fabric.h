@@ -15,7 +15,9 @@ class SimFabric final : public Fabric {
   ~SimFabric() override;
 
   Kind kind() const override { return Kind::kSim; }
-  Capabilities capabilities() const override { return {.in_place = in_place_}; }
+  Capabilities capabilities() const override {
+    return {.in_place = in_place_, .card_moves = true, .sockets = true, .simulated = true};
+  }
   Clock& clock() override { return clock_; }
   Process& process() const { return process_; }
 

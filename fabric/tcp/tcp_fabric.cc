@@ -67,7 +67,7 @@ class TcpFabric final : public Fabric {
   ~TcpFabric() override { core_->StopNics(); }
 
   Kind kind() const override { return Kind::kTcp; }
-  Capabilities capabilities() const override { return {.posts_are_calls = true}; }
+  Capabilities capabilities() const override { return {.posts_are_calls = true, .sockets = true}; }
   Clock& clock() override { return RealClock(); }
 
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,

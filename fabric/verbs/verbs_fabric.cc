@@ -29,7 +29,7 @@ class VerbsFabric final : public Fabric {
   ~VerbsFabric() override { core_->control().Stop(); }
 
   Kind kind() const override { return Kind::kVerbs; }
-  Capabilities capabilities() const override { return {}; }
+  Capabilities capabilities() const override { return {.card_moves = true}; }
   Clock& clock() override { return RealClock(); }
 
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,
