@@ -9,12 +9,12 @@
 #include <filesystem>
 #include <iostream>
 #include <system_error>
-#include <thread>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "base/processors.h"
 #include "base/status_macros.h"
 #include "localcluster/cluster_work.h"
 #include "localcluster/state_directory.h"
@@ -145,8 +145,7 @@ absl::Status RunAtOnce(const std::vector<fabric::Fabric*>& fabrics,
 }
 
 int ThreadsOf(int wanted, int compute_servers) {
-  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return std::max(1, (wanted > 0 ? wanted : processors) / compute_servers) * compute_servers;
+  return std::max(1, (wanted > 0 ? wanted : HostProcessors()) / compute_servers) * compute_servers;
 }
 
 absl::Status CheckOptions(const std::vector<Option>& options) {

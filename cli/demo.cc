@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <iostream>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -37,7 +36,6 @@ class DemoWork final : public ClusterWork {
       : options_(options), cluster_(std::move(cluster)) {
     source_.scale_factor = options.scale_factor;
     source_.seed = options.seed;
-    source_.threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
   }
 
   void Cancel() override {
@@ -69,7 +67,7 @@ class DemoWork final : public ClusterWork {
   absl::Status Load(catalog::Attachment& attachment) {
     const Clock& clock = attachment.fabric().clock();
     const int64_t start_ns = clock.NowNs();
-    partitioner::LoadOptions load{.threads = source_.threads};
+    partitioner::LoadOptions load{.threads = source_.threads_used()};
     NAM_ASSIGN_OR_RETURN(const auto loaded,
                          LoadBenchmark(attachment, SsbBenchmark(), source_, load, progress_, cancelled_));
     uint64_t rows = 0, bytes = 0;
@@ -104,7 +102,7 @@ class DemoWork final : public ClusterWork {
   absl::Status CheckOut(catalog::Attachment& attachment) {
     CheckoutRunOptions run_options;
     run_options.checkout.products = kProducts;
-    run_options.driver.clients = static_cast<uint32_t>(std::min(source_.threads, 4));
+    run_options.driver.clients = static_cast<uint32_t>(std::min(source_.threads_used(), 4));
     run_options.driver.run_us = kCheckoutUs;
     run_options.driver.transactions = kCheckoutsMax;
     run_options.driver.interval_us = kCheckoutUs / 4;

@@ -364,6 +364,7 @@ struct Capabilities {
   bool one_host = false;         // reaches processes of its own host only; addresses have no host
   bool sockets = false;          // its messages are those of sockets, or of their model
   bool simulated = false;        // time, hosts and their network are a model
+  int processors = 1;            // of this process's host, for its threads
 };
 
 /// Datagrams that never reached an application since the fabric was opened, by cause.

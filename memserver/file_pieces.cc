@@ -8,19 +8,19 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/mutex.h"
+#include "base/processors.h"
 #include "base/unique_fd.h"
 #include "storage/checksum.h"
 
 namespace nam::memserver {
 namespace {
 
-constexpr unsigned kReadersMin = 4;  // a disk likes concurrent requests, even with few processors
-constexpr unsigned kReadersMax = 16;
+constexpr int kReadersMin = 4;  // a disk likes concurrent requests, even with few processors
+constexpr int kReadersMax = 16;
 
 }  // namespace
 
@@ -136,7 +136,7 @@ std::vector<absl::Status> ReadPieces(int directory, const std::vector<std::strin
     }
   };
   const size_t threads = std::min<size_t>(
-      pieces.size(), std::clamp(std::thread::hardware_concurrency(), kReadersMin, kReadersMax));
+      pieces.size(), static_cast<size_t>(std::clamp(HostProcessors(), kReadersMin, kReadersMax)));
   std::vector<std::unique_ptr<fabric::Thread>> readers;
   for (size_t t = 0; t < threads; ++t)
     readers.push_back(fabric.StartThread(absl::StrFormat("nam-read-%d", t), read));

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/mutex.h"
+#include "base/processors.h"
 #include "base/status_macros.h"
 #include "fabric/admission.h"
 #include "fabric/datagram_rules.h"
@@ -158,7 +159,9 @@ class ShmFabric final : public Fabric {
   }
 
   Kind kind() const override { return Kind::kShm; }
-  Capabilities capabilities() const override { return {.in_place = true, .one_host = true}; }
+  Capabilities capabilities() const override {
+    return {.in_place = true, .one_host = true, .processors = HostProcessors()};
+  }
   Clock& clock() override { return RealClock(); }
 
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,
