@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/interruption.h"
+#include "base/mutex.h"
 #include "base/replaced_file.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
@@ -100,7 +100,10 @@ class SealedCopies::Copying {
       if (progress) progress("copying", bytes_, bytes);
     }
     threads.clear();  // joins
-    NAM_RETURN_IF_ERROR(failed_);
+    {
+      const MutexLock lock(mutex_);
+      NAM_RETURN_IF_ERROR(failed_);
+    }
     for (const auto& [storage, folder] : folders_) {
       if (fsync(folder.get()) != 0) return WriteError(directory_.PathOf(FolderOf(storage)), errno);
     }
@@ -117,7 +120,7 @@ class SealedCopies::Copying {
   }
 
   void Stop(const absl::Status& why) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (failed_.ok()) failed_ = why;
     stopped_ = true;
   }
@@ -169,8 +172,8 @@ class SealedCopies::Copying {
   std::atomic<size_t> running_ = 0;
   std::atomic<uint64_t> bytes_ = 0;
   std::atomic<bool> stopped_ = false;
-  std::mutex mutex_;  // guards:
-  absl::Status failed_;
+  Mutex mutex_;
+  absl::Status failed_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::StatusOr<std::vector<SavedFile>> SealedCopies::CopyInto(FreshDirectory& directory, uint64_t store,

@@ -10,10 +10,10 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <mutex>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 
@@ -58,14 +58,14 @@ bool SameFile(const struct stat& a, const struct stat& b) {
 class ProcessLog {
  public:
   void Start(LogLevel level, const std::string& name) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     level_ = level;
     name_ = name;
     started_ = true;
   }
 
   absl::Status OpenFile(const LogFileOptions& options) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     UniqueFd directory(open(options.directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!directory.valid()) return Errno(options.directory);
     directory_ = std::move(directory);
@@ -81,7 +81,7 @@ class ProcessLog {
   }
 
   void Write(LogLevel level, const std::string& text) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (level > level_) return;
     const std::string line = absl::StrFormat("%s %s %s: %s\n", Now(), kLevelNames[static_cast<size_t>(level)],
                                              name_, OneLine(text));
@@ -100,12 +100,12 @@ class ProcessLog {
     return absl::InternalError(absl::StrCat("cannot write the log ", what, ": ", std::strerror(error)));
   }
 
-  std::string FileName(int older) const {
+  std::string FileName(int older) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return older == 0 ? file_.name + ".log" : absl::StrCat(file_.name, ".log.", older);
   }
 
   /// Opens for appending. A pipe without a reader must not block.
-  absl::StatusOr<UniqueFd> Open(const std::string& name) const {
+  absl::StatusOr<UniqueFd> Open(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const std::string path = absl::StrCat(file_.directory, "/", name);
     constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     UniqueFd fd(openat(directory_.get(), name.c_str(), kFlags, 0600));
@@ -116,7 +116,7 @@ class ProcessLog {
   }
 
   /// Replaces standard error by the file, and standard output if both are the same.
-  absl::Status Redirect(const UniqueFd& fd) const {
+  absl::Status Redirect(const UniqueFd& fd) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     struct stat err, out;
     const bool out_too =
         fstat(STDERR_FILENO, &err) == 0 && fstat(STDOUT_FILENO, &out) == 0 && SameFile(err, out);
@@ -127,7 +127,7 @@ class ProcessLog {
 
   /// Other writers' bytes on standard error count too. If no new file can be opened, the current one keeps
   /// growing and older files stay.
-  void RotateIfFull(size_t more) {
+  void RotateIfFull(size_t more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     struct stat info;
     if (fstat(STDERR_FILENO, &info) != 0 || info.st_size == 0 ||
         static_cast<uint64_t>(info.st_size) + more <= file_.bytes_max) {
@@ -146,7 +146,7 @@ class ProcessLog {
 
   /// Reserves disk space ahead of the lines while there is some, so that the log can still record the effects
   /// of a full disk.
-  void TakeRoom() {
+  void TakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     struct stat info;
     rlimit limit;
     if (fstat(STDERR_FILENO, &info) != 0 || getrlimit(RLIMIT_FSIZE, &limit) != 0) return;
@@ -158,14 +158,14 @@ class ProcessLog {
       room_end_ = size + kAheadBytes;
   }
 
-  std::mutex mutex_;
-  LogLevel level_ = LogLevel::kError;
-  std::string name_ = "nam";
-  bool started_ = false;
-  std::string early_;      // lines from before the file was opened
-  UniqueFd directory_;     // invalid: standard error
-  uint64_t room_end_ = 0;  // disk space is reserved up to this byte
-  LogFileOptions file_;
+  Mutex mutex_;
+  LogLevel level_ ABSL_GUARDED_BY(mutex_) = LogLevel::kError;
+  std::string name_ ABSL_GUARDED_BY(mutex_) = "nam";
+  bool started_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string early_ ABSL_GUARDED_BY(mutex_);      // lines from before the file was opened
+  UniqueFd directory_ ABSL_GUARDED_BY(mutex_);     // invalid: standard error
+  uint64_t room_end_ ABSL_GUARDED_BY(mutex_) = 0;  // disk space is reserved up to this byte
+  LogFileOptions file_ ABSL_GUARDED_BY(mutex_);
 };
 
 ProcessLog& TheLog() {

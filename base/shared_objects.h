@@ -3,8 +3,9 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <typeindex>
+
+#include "base/mutex.h"
 
 namespace nam {
 
@@ -14,7 +15,7 @@ class SharedObjects {
  public:
   template <typename T>
   std::shared_ptr<T> Get(const std::function<std::shared_ptr<T>()>& make) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::weak_ptr<void>& known = objects_[typeid(T)];
     auto object = std::static_pointer_cast<T>(known.lock());
     if (object == nullptr) known = object = make();
@@ -22,8 +23,8 @@ class SharedObjects {
   }
 
  private:
-  std::mutex mutex_;
-  std::map<std::type_index, std::weak_ptr<void>> objects_;
+  Mutex mutex_;
+  std::map<std::type_index, std::weak_ptr<void>> objects_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam

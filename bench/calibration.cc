@@ -192,7 +192,7 @@ class Calibration {
   absl::Status MeasureMessages() {
     fabric::Fabric& fabric = attachment_.fabric();
     NAM_RETURN_IF_ERROR(MeasureSends("messages", &FabricConstants::send_byte_ps, fabric));
-    if (fabric.kind() == fabric::Kind::kSim) return absl::OkStatus();
+    if (fabric.capabilities().simulated) return absl::OkStatus();
     // Exchanges over sockets use a fabric of their own, as this does.
     NAM_ASSIGN_OR_RETURN(
         const auto sockets,
@@ -377,8 +377,7 @@ class RowCalibration {
     cluster_.threads = 1;
     for (const proto::Member& server : servers)
       cluster_.threads = std::max(cluster_.threads, static_cast<double>(server.threads()));
-    const fabric::Kind kind = attachment_.fabric().kind();
-    cluster_.overlapped = kind == fabric::Kind::kVerbs || kind == fabric::Kind::kSim;
+    cluster_.overlapped = attachment_.fabric().capabilities().card_moves;
     return absl::OkStatus();
   }
 

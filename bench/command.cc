@@ -9,12 +9,12 @@
 #include <filesystem>
 #include <iostream>
 #include <system_error>
-#include <thread>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "base/processors.h"
 #include "base/status_macros.h"
 #include "localcluster/cluster_work.h"
 #include "localcluster/state_directory.h"
@@ -145,8 +145,7 @@ absl::Status RunAtOnce(const std::vector<fabric::Fabric*>& fabrics,
 }
 
 int ThreadsOf(int wanted, int compute_servers) {
-  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return std::max(1, (wanted > 0 ? wanted : processors) / compute_servers) * compute_servers;
+  return std::max(1, (wanted > 0 ? wanted : HostProcessors()) / compute_servers) * compute_servers;
 }
 
 absl::Status CheckOptions(const std::vector<Option>& options) {
@@ -183,7 +182,7 @@ class Run::Work final : public ClusterWork {
   }
   void Cancel() override {
     run_.cancelled_ = true;
-    const std::lock_guard lock(run_.cancel_mutex_);
+    const MutexLock lock(run_.cancel_mutex_);
     if (run_.cancel_) run_.cancel_();
   }
 
@@ -213,7 +212,7 @@ absl::StatusOr<std::string> Run::Directory() {
 }
 
 void Run::OnCancel(std::function<void()> cancel) {
-  const std::lock_guard lock(cancel_mutex_);
+  const MutexLock lock(cancel_mutex_);
   cancel_ = std::move(cancel);
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "bench/report.h"
 #include "catalog/attachment.h"
 #include "fabric/fabric.h"
@@ -106,8 +106,8 @@ class Run {
   std::atomic<bool> cancelled_ = false;
   std::string directory_;
   int clusters_ = 0;  // started so far, each in its own folder
-  std::mutex cancel_mutex_;
-  std::function<void()> cancel_;  // empty: nothing to do
+  Mutex cancel_mutex_;
+  std::function<void()> cancel_ ABSL_GUARDED_BY(cancel_mutex_);  // empty: nothing to do
 };
 
 class Command {

@@ -261,7 +261,7 @@ class QueryBench final : public Command {
   }
 
   absl::Status LoadOurs(Run& run, catalog::Attachment& attachment) {
-    partitioner::LoadOptions load{.threads = source_.threads};
+    partitioner::LoadOptions load{.threads = source_.threads_used()};
     load.block_bytes = static_cast<uint32_t>(block_bytes_);
     NAM_ASSIGN_OR_RETURN(const auto loaded, LoadBenchmark(attachment, benchmark_, source_, load,
                                                           run.progress(), run.cancelled()));
@@ -284,7 +284,7 @@ class QueryBench final : public Command {
     std::vector<size_t> tables(generator->tables().size());
     std::iota(tables.begin(), tables.end(), size_t{0});
     const auto written = dataset::WriteTbl(fabric, *generator, tables, tbl_directory,
-                                           {.work = {.threads = source_.threads,
+                                           {.work = {.threads = source_.threads_used(),
                                                      .progress = run.progress().For("writing for DuckDB:"),
                                                      .cancelled = &run.cancelled()}});
     if (!written.ok()) return written.status();

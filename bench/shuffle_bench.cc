@@ -201,8 +201,7 @@ class ShuffleCluster {
     for (uint32_t number = 0; number < server.run.servers; ++number)
       options.members.push_back(absl::StrCat("server ", number));
     options.exchanges.assign(size_t{2} * messages_.legs, execution::RepartitionAmong(server.run.servers));
-    const std::string host = server.fabric->kind() == fabric::Kind::kSim ? "" : "127.0.0.1";
-    return execution::SendReceiveEndpoint::Open(*server.fabric, std::move(options), host);
+    return execution::SendReceiveEndpoint::Open(*server.fabric, std::move(options), "127.0.0.1");
   }
 
   /// Runs the body on every server's threads. The first failure cancels the others, and is the only one

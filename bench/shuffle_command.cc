@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "base/processors.h"
 #include "base/status_macros.h"
 #include "bench/commands.h"
 #include "bench/shuffle_bench.h"
@@ -151,7 +151,7 @@ absl::Status Shuffle::Check() {
   const int servers = simulated() ? kSimulatedServersOfEachKind : 2;
   if (memory_servers_ == 0) memory_servers_ = servers;
   if (compute_servers_ == 0) compute_servers_ = servers;
-  const uint32_t processors = std::max(1u, std::thread::hardware_concurrency());
+  const auto processors = static_cast<uint32_t>(HostProcessors());
   if (bench.threads == 0)
     bench.threads = simulated()
                         ? kSimulatedThreadsPerServer

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <set>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "base/check.h"
 #include "base/interruption.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "catalog/attach_over_fabric.h"
 #include "catalog/grant_closer.h"
@@ -85,14 +85,14 @@ class ClusterAttachment final : public Attachment {
   absl::Status Rejoin() override;
   Membership::Hooks HooksOfMembership() override;
   void ActAs(const Membership& membership) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     NAM_CHECK(membership_ == nullptr, "an attachment acts for one membership");
     proof_ = membership.proof();
     member_.store(membership.id().value(), std::memory_order_release);
   }
   bool Buried(MemoryServerId server, bool ask) override;
   fabric::MemberProof Self() override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (membership_ == nullptr) return {member(), proof_};
     return {membership_->id(), membership_->proof()};
   }
@@ -126,7 +126,7 @@ class ClusterAttachment final : public Attachment {
 
  private:
   std::shared_ptr<Membership> Now() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return membership_;
   }
   /// Adds the requesting member and its proof, without which memory servers give no memory.
@@ -139,7 +139,7 @@ class ClusterAttachment final : public Attachment {
   absl::Status JoinAs(const proto::Member& self);
   /// False if another thread is joining.
   bool BeginToJoin() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return !std::exchange(joining_, true);
   }
   void Bury(MemoryServerId server);
@@ -170,13 +170,14 @@ class ClusterAttachment final : public Attachment {
   std::function<void(absl::Status)> on_lost_;
   std::atomic<uint32_t> member_{0};
 
-  std::mutex mutex_;  // guards the members below; never held during a call
-  std::map<MemoryServerId, std::shared_ptr<MemoryPeer>> peers_;
-  std::map<MemoryServerId, std::shared_ptr<const fabric::ServerRegions>> regions_;
-  std::set<MemoryServerId> buried_;
-  std::string proof_;                       // of membership_
-  bool joining_ = false;                    // again
-  std::shared_ptr<Membership> membership_;  // must leave while client and fabric exist
+  Mutex mutex_;  // never held during a call
+  std::map<MemoryServerId, std::shared_ptr<MemoryPeer>> peers_ ABSL_GUARDED_BY(mutex_);
+  std::map<MemoryServerId, std::shared_ptr<const fabric::ServerRegions>> regions_ ABSL_GUARDED_BY(mutex_);
+  std::set<MemoryServerId> buried_ ABSL_GUARDED_BY(mutex_);
+  std::string proof_ ABSL_GUARDED_BY(mutex_);     // of membership_
+  bool joining_ ABSL_GUARDED_BY(mutex_) = false;  // again
+  // Must leave while client and fabric exist.
+  std::shared_ptr<Membership> membership_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<GrantCloser> closer_;
 };
 
@@ -197,7 +198,7 @@ Membership::Hooks ClusterAttachment::HooksOfMembership() {
     // one.
     const uint64_t known_version = client_->KnownVersion();
     request.set_reads_from(std::min(known_version, versions_read().Oldest()));
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::set<MemoryServerId> watched;
     for (const auto& [server, peer] : peers_) watched.insert(peer->member);
     for (const MemoryServerId member : watched) request.add_watched_members(member.value());
@@ -216,7 +217,7 @@ absl::Status ClusterAttachment::JoinAs(const proto::Member& self) {
   NAM_ASSIGN_OR_RETURN(std::shared_ptr<Membership> joined,
                        Membership::Join(*client_, *fabric_, self, std::move(hooks)));
   member_.store(joined->id().value(), std::memory_order_release);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::swap(membership_, joined);
   grants().EndAll();
   return absl::OkStatus();  // the former membership ends without the lock
@@ -232,7 +233,7 @@ absl::Status ClusterAttachment::Rejoin() {
   }
   // Another thread may have joined since the check above.
   const absl::Status joined = absl::IsNotFound(AskMembership()) ? JoinAs(self_) : absl::OkStatus();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   joining_ = false;
   return joined;
 }
@@ -240,7 +241,7 @@ absl::Status ClusterAttachment::Rejoin() {
 // The storage id may return with another member.
 void ClusterAttachment::Bury(MemoryServerId server) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!buried_.insert(server).second) return;
     std::erase_if(peers_, [&](const auto& peer) { return peer.second->member == server; });
     std::erase_if(regions_, [&](const auto& regions) { return regions.second->member == server; });
@@ -251,7 +252,7 @@ void ClusterAttachment::Bury(MemoryServerId server) {
 
 bool ClusterAttachment::Buried(MemoryServerId server, bool ask) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (buried_.contains(server)) return true;
   }
   if (!ask) return false;
@@ -325,7 +326,7 @@ absl::Status BuriedError(const std::string& name) {
 
 absl::StatusOr<std::shared_ptr<MemoryPeer>> ClusterAttachment::FindPeer(MemoryServerId server) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = peers_.find(server);
     if (found != peers_.end()) return found->second;
   }
@@ -342,7 +343,7 @@ absl::StatusOr<std::shared_ptr<MemoryPeer>> ClusterAttachment::FindPeer(MemorySe
     }
     auto peer = std::make_shared<MemoryPeer>(MemoryPeer{MemberServerId(*member), member->fabric_address(),
                                                         OpenPeer(name, member->control_address())});
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!buried_.contains(peer->member)) return peers_.emplace(server, std::move(peer)).first->second;
   }
   // Ids come from the catalog and are never reused: the server existed.
@@ -544,7 +545,7 @@ absl::StatusOr<proto::ListRegionsReply> ClusterAttachment::MemoryUsage(MemorySer
 absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> ClusterAttachment::Lookup(MemoryServerId server,
                                                                                        bool refresh) {
   if (!refresh) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = regions_.find(server);
     if (found != regions_.end()) return found->second;
   }
@@ -557,7 +558,7 @@ absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> ClusterAttachment::
   for (const proto::Region& region : reply.regions()) {
     regions->regions.push_back({region.offset(), region.bytes(), fabric::RemoteKey{region.rkey()}});
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (buried_.contains(memory->member))
     return BuriedError(memory->peer->name());  // while the server was asked
   // Servers only add regions, so the longer of two crossing answers is the newer.

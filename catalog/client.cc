@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "catalog/address.h"
 #include "catalog/header.h"
@@ -73,15 +73,16 @@ class RemoteClient final : public Client {
   std::atomic<int64_t> lease_call_us_;
   const Peer peer_;
 
-  std::mutex mutex_;  // guards the members below
-  uint32_t lease_port_ = 0;
-  std::shared_ptr<const Peer> lease_peer_;  // null: not opened since the port was learned
-  proto::StoreMark newest_;
-  std::map<std::string, std::shared_ptr<const proto::Table>> tables_;
+  Mutex mutex_;
+  uint32_t lease_port_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Null: not opened since the port was learned.
+  std::shared_ptr<const Peer> lease_peer_ ABSL_GUARDED_BY(mutex_);
+  proto::StoreMark newest_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<const proto::Table>> tables_ ABSL_GUARDED_BY(mutex_);
 };
 
 proto::StoreMark RemoteClient::Newest() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return newest_;
 }
 
@@ -95,7 +96,7 @@ absl::Status RemoteClient::Learn(const proto::StoreMark& mark, const proto::Stor
     return absl::FailedPreconditionError(absl::StrCat(
         peer_.name(), " runs on an older store than before, or on another one; start it on its own"));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (position(newest_) < position(mark)) newest_ = mark;
   return absl::OkStatus();
 }
@@ -117,7 +118,7 @@ absl::StatusOr<proto::Cluster> RemoteClient::GetCluster() {
 absl::StatusOr<proto::Cluster> RemoteClient::AskForCluster(const proto::GetClusterRequest& request,
                                                            int64_t timeout_us) {
   NAM_ASSIGN_OR_RETURN(proto::Cluster cluster, Call(peer_, kGetCluster, request, timeout_us));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (std::exchange(lease_port_, cluster.lease_port()) != cluster.lease_port()) lease_peer_ = nullptr;
   const int64_t third_us = int64_t{cluster.lease_ms()} * 1'000 / 3;
   lease_call_us_ = std::min(timeout_us_, std::max(third_us, kLeaseCallUsMin));
@@ -126,7 +127,7 @@ absl::StatusOr<proto::Cluster> RemoteClient::AskForCluster(const proto::GetClust
 
 // On the host by which the catalog was reached, whatever it calls itself.
 std::shared_ptr<const Peer> RemoteClient::LeasePeer() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (lease_peer_ == nullptr) {
     const std::string address = absl::StrCat(SplitAddress(options_.address)->first, ":", lease_port_);
     lease_peer_ = std::make_shared<const Peer>(absl::StrCat("the catalog's port for leases, ", address),
@@ -138,7 +139,7 @@ std::shared_ptr<const Peer> RemoteClient::LeasePeer() {
 absl::StatusOr<std::shared_ptr<const proto::Table>> RemoteClient::GetTable(const std::string& name) {
   std::shared_ptr<const proto::Table> cached;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = tables_.find(name);
     if (found != tables_.end()) cached = found->second;
   }
@@ -146,7 +147,7 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> RemoteClient::GetTable(const
   request.set_name(name);
   request.set_known_version(cached == nullptr ? 0 : cached->version());
   absl::StatusOr<proto::GetTableReply> reply = Call(kGetTable, request);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!reply.ok()) {
     if (absl::IsNotFound(reply.status())) tables_.erase(name);
     return std::move(reply).status();

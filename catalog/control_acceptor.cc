@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <mutex>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -25,6 +25,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "catalog/address.h"
@@ -179,13 +180,14 @@ class ControlAcceptorImpl final : public ControlAcceptor {
   int64_t Wait(int64_t now_ns) const;
   void Watch(int operation, int fd, uint64_t id, uint32_t events) const;
   void WatchListeners(bool on);
+  std::optional<Connections::iterator> StrangerOrForget(uint64_t id);
   void AcceptSome(int listener);
   void Admit(UniqueFd fd, const sockaddr_storage& from);
   void Look(Connections::iterator stranger);
   void HandOn(Connections::iterator stranger);
   void Refuse(Connections::iterator stranger, size_t bytes);
-  void Forget(Connections::iterator connection);
-  void TurnAway(Connections::iterator connection);
+  void Forget(Connections::iterator connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TurnAway(Connections::iterator connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LogTurnedAway(int64_t now_ns);
   void ForgetLateStrangers(int64_t now_ns);
 
@@ -197,13 +199,13 @@ class ControlAcceptorImpl final : public ControlAcceptor {
   const UniqueFd epoll_;
   const UniqueFd wake_;
 
-  mutable std::mutex mutex_;  // guards the members below; not held while gRPC takes a socket
-  Connections connections_;
-  std::set<uint64_t> strangers_, guests_;
-  std::unordered_map<std::string, uint64_t> guests_by_peer_;
-  uint64_t next_id_ = 0;
-  uint64_t accepted_ = 0, handed_over_ = 0;
-  bool stopped_ = false;
+  mutable Mutex mutex_;  // not held while gRPC takes a socket
+  Connections connections_ ABSL_GUARDED_BY(mutex_);
+  std::set<uint64_t> strangers_ ABSL_GUARDED_BY(mutex_), guests_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, uint64_t> guests_by_peer_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t accepted_ ABSL_GUARDED_BY(mutex_) = 0, handed_over_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 
   // Acceptor thread only.
   TokenBucket accepts_, handshakes_;
@@ -230,33 +232,36 @@ void ControlAcceptorImpl::WatchListeners(bool on) {
 
 void ControlAcceptorImpl::Start(HandOver hand_over) {
   hand_over_ = std::move(hand_over);
-  next_id_ = 1 + listeners_.size();
+  {
+    const MutexLock lock(mutex_);
+    next_id_ = 1 + listeners_.size();
+  }
   Watch(EPOLL_CTL_ADD, wake_.get(), kWake, EPOLLIN);
   thread_ = fabric::StartRealThread("nam-accept", [this] { Run(); });
 }
 
 void ControlAcceptorImpl::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = true;
   }
   const uint64_t one = 1;
   (void)!::write(wake_.get(), &one, sizeof(one));
   thread_.reset();
   listeners_.clear();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!strangers_.empty()) Forget(connections_.find(*strangers_.begin()));
 }
 
 ControlAcceptor::Counts ControlAcceptorImpl::counts() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const int strangers = static_cast<int>(strangers_.size()), guests = static_cast<int>(guests_.size());
   return {strangers, guests, static_cast<int>(connections_.size()) - strangers - guests, accepted_,
           handed_over_};
 }
 
 void ControlAcceptorImpl::Called(const std::string& peer) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = guests_by_peer_.find(peer);
   if (found == guests_by_peer_.end()) return;
   connections_.at(found->second).stage = Stage::kMember;
@@ -265,7 +270,7 @@ void ControlAcceptorImpl::Called(const std::string& peer) {
 }
 
 bool ControlAcceptorImpl::Connected(const std::string& peer) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::any_of(connections_.begin(), connections_.end(),
                      [&](const auto& connection) { return connection.second.peer == peer; });
 }
@@ -273,7 +278,7 @@ bool ControlAcceptorImpl::Connected(const std::string& peer) const {
 // Milliseconds for epoll_wait; -1: no timeout.
 int64_t ControlAcceptorImpl::Wait(int64_t now_ns) const {
   int64_t until_ns = listening_ ? kNever : accept_again_ns_;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!strangers_.empty()) until_ns = std::min(until_ns, connections_.at(*strangers_.begin()).hello_by_ns);
   return until_ns == kNever ? -1 : std::max<int64_t>(0, (until_ns - now_ns) / 1'000'000 + 1);
 }
@@ -292,20 +297,22 @@ void ControlAcceptorImpl::Run() {
         if (listening_) AcceptSome(listeners_[id - 1].get());
         continue;
       }
-      std::unique_lock lock(mutex_);
-      const auto found = connections_.find(id);
-      if (found == connections_.end()) continue;
-      if (found->second.stage != Stage::kStranger) {
-        Forget(found);  // hung up
-        continue;
-      }
-      lock.unlock();  // only this thread uses strangers
-      Look(found);
+      if (const auto stranger = StrangerOrForget(id)) Look(*stranger);  // only this thread uses strangers
     }
     now_ns = RealClock().NowNs();
     ForgetLateStrangers(now_ns);
     LogTurnedAway(now_ns);
   }
+}
+
+// The stranger of which epoll has told; a connection of gRPC's has hung up then, and is forgotten.
+std::optional<ControlAcceptorImpl::Connections::iterator> ControlAcceptorImpl::StrangerOrForget(uint64_t id) {
+  const MutexLock lock(mutex_);
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return std::nullopt;
+  if (found->second.stage == Stage::kStranger) return found;
+  Forget(found);
+  return std::nullopt;
 }
 
 void ControlAcceptorImpl::AcceptSome(int listener) {
@@ -336,7 +343,7 @@ void ControlAcceptorImpl::Admit(UniqueFd fd, const sockaddr_storage& from) {
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   Connections::iterator added;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++accepted_;
     if (strangers_.size() >= static_cast<size_t>(bounds_.strangers)) {
       // At the highest rate of accepts, each had strangers / accepts_per_s of time to send the name.
@@ -368,7 +375,7 @@ void ControlAcceptorImpl::Look(Connections::iterator stranger) {
   if (hello == Hello::kComplete && name == name_ && handshakes_.TryConsume(RealClock().NowNs()))
     return HandOn(stranger);
   if (hello == Hello::kComplete && name != name_) return Refuse(stranger, static_cast<size_t>(seen));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (seen > 0) {
     TurnAway(stranger);
   } else {
@@ -383,14 +390,14 @@ void ControlAcceptorImpl::Refuse(Connections::iterator stranger, size_t bytes) {
   (void)!::recv(fd, unread, bytes, MSG_DONTWAIT);  // unread bytes would turn the close into a reset
   (void)!::send(fd, kNotOurName, sizeof(kNotOurName), MSG_DONTWAIT | MSG_NOSIGNAL);
   ::shutdown(fd, SHUT_WR);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   TurnAway(stranger);
 }
 
 void ControlAcceptorImpl::HandOn(Connections::iterator stranger) {
   UniqueFd given(::fcntl(stranger->second.fd.get(), F_DUPFD_CLOEXEC, 0));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!given.valid() || stopped_) {
       Forget(stranger);
       return;
@@ -411,7 +418,7 @@ void ControlAcceptorImpl::HandOn(Connections::iterator stranger) {
   hand_over_(given.release());
 }
 
-// Requires mutex_. epoll stops watching only with the last descriptor, which may be gRPC's.
+// epoll stops watching only with the last descriptor, which may be gRPC's.
 void ControlAcceptorImpl::Forget(Connections::iterator connection) {
   const uint64_t id = connection->first;
   Watch(EPOLL_CTL_DEL, connection->second.fd.get(), id, 0);
@@ -423,7 +430,6 @@ void ControlAcceptorImpl::Forget(Connections::iterator connection) {
   connections_.erase(connection);
 }
 
-// Requires mutex_.
 void ControlAcceptorImpl::TurnAway(Connections::iterator connection) {
   Forget(connection);
   ++turned_away_;
@@ -439,7 +445,7 @@ void ControlAcceptorImpl::LogTurnedAway(int64_t now_ns) {
 }
 
 void ControlAcceptorImpl::ForgetLateStrangers(int64_t now_ns) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!strangers_.empty()) {
     const auto oldest = connections_.find(*strangers_.begin());
     if (oldest->second.hello_by_ns > now_ns) return;

@@ -26,7 +26,7 @@ void Handlers::CheckComplete() const {
 }
 
 void CallCancellation::Cancel() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   cancelled_ = true;
   if (const auto end = std::exchange(end_, nullptr)) end();
 }
@@ -34,7 +34,7 @@ void CallCancellation::Cancel() {
 CallCancellation::Scope::Scope(CallCancellation* cancellation, std::function<void()> end)
     : cancellation_(cancellation) {
   if (cancellation_ == nullptr) return;
-  const std::lock_guard lock(cancellation_->mutex_);
+  const MutexLock lock(cancellation_->mutex_);
   NAM_CHECK(cancellation_->end_ == nullptr, "one call at a time");
   if (cancellation_->cancelled_) {
     end();
@@ -45,7 +45,7 @@ CallCancellation::Scope::Scope(CallCancellation* cancellation, std::function<voi
 
 CallCancellation::Scope::~Scope() {
   if (cancellation_ == nullptr) return;
-  const std::lock_guard lock(cancellation_->mutex_);
+  const MutexLock lock(cancellation_->mutex_);
   cancellation_->end_ = nullptr;
 }
 

@@ -6,13 +6,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 
 /// Calls between the processes of a cluster: one request, one reply, a deadline.
 ///
@@ -92,9 +92,9 @@ class CallCancellation {
   };
 
  private:
-  std::mutex mutex_;
-  bool cancelled_ = false;
-  std::function<void()> end_;
+  Mutex mutex_;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  std::function<void()> end_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// The client's end of a connection. Connects at the first call, and again after a loss. Thread-safe.

@@ -15,7 +15,7 @@ constexpr int64_t kPauseMaxUs = 100'000;
 
 GrantCloser::~GrantCloser() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = true;
   }
   stop_->Set();
@@ -23,7 +23,7 @@ GrantCloser::~GrantCloser() {
 }
 
 void GrantCloser::Wake() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   woken_ = true;
   if (stopped_ || std::exchange(running_, true)) return;
   thread_.reset();  // has ended
@@ -36,7 +36,7 @@ void GrantCloser::Run() {
   for (int64_t pause_us = kPauseUs;; pause_us = std::min(2 * pause_us, kPauseMaxUs)) {
     if (TellSome()) pause_us = kPauseUs;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (std::exchange(woken_, false)) {
         pause_us = kPauseUs;
       } else if (stopped_ || !grants_.closing()) {

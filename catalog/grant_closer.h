@@ -2,10 +2,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "base/strong_id.h"
 #include "fabric/fabric.h"
 #include "fabric/grants.h"
@@ -35,10 +35,10 @@ class GrantCloser {
   fabric::Grants& grants_;
   const Tell tell_;
   const std::unique_ptr<fabric::Event> stop_;
-  std::mutex mutex_;
-  bool running_ = false;
-  bool stopped_ = false;
-  bool woken_ = false;  // since the thread's last check
+  Mutex mutex_;
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;  // since the thread's last check
   std::unique_ptr<fabric::Thread> thread_;
 };
 

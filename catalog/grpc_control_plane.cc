@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/interruption.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/process_limits.h"
 #include "base/status_macros.h"
 #include "catalog/address.h"
@@ -477,7 +478,7 @@ class GrpcControlPlaneImpl final : public ControlPlane {
  private:
   Credentials CredentialsOf(const std::string& secret) {
     if (given_.server != nullptr) return given_;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Credentials& made = made_[secret];
     if (made.server == nullptr) {
       const Identity identity = MakeIdentity(secret);
@@ -488,9 +489,10 @@ class GrpcControlPlaneImpl final : public ControlPlane {
   }
 
   Credentials given_;
-  std::mutex mutex_;
-  std::map<std::string, Credentials> made_;  // by secret: a process has one, tests have several
-  std::unique_ptr<CertificateWatch> watch_;
+  Mutex mutex_;
+  // By secret: a process has one, tests have several.
+  std::map<std::string, Credentials> made_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<CertificateWatch> watch_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -222,7 +222,7 @@ absl::StatusOr<std::unique_ptr<CatalogServer>> CatalogServer::Start(const Catalo
   if (options.secret.empty()) {
     return absl::InvalidArgumentError("a cluster needs a secret; every member must be given the same one");
   }
-  if (options.encrypt && options.fabric != fabric::Kind::kTcp) {
+  if (options.encrypt && !fabric::CanEncrypt(options.fabric)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("--encrypt is for --fabric=tcp: %s does not encrypt the data plane",
                         std::string(fabric::KindName(options.fabric))));

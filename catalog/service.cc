@@ -92,10 +92,11 @@ bool Service::ChangesPlans(const Mutation& mutation) const {
   return !mutation.put_tables.empty() || !mutation.delete_tables.empty() || !mutation.put_epochs.empty() ||
          !mutation.put_constants.empty() ||
          std::any_of(mutation.put_members.begin(), mutation.put_members.end(), serves) ||
-         std::any_of(mutation.delete_members.begin(), mutation.delete_members.end(), [&](uint32_t id) {
-           const auto found = members_.find(id);
-           return found != members_.end() && serves(found->second.member);
-         });
+         std::any_of(mutation.delete_members.begin(), mutation.delete_members.end(),
+                     [&](uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                       const auto found = members_.find(id);
+                       return found != members_.end() && serves(found->second.member);
+                     });
 }
 
 void Service::Install(const Mutation& mutation) {
@@ -142,7 +143,7 @@ absl::StatusOr<const Service::TableState*> Service::FindTable(const std::string&
 }
 
 absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterRequest& request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   proto::Cluster cluster;
   cluster.set_name(identity_.name);
@@ -177,7 +178,7 @@ absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterReques
 }
 
 absl::StatusOr<proto::CalibrateReply> Service::Calibrate(const proto::CalibrateRequest& request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   if (request.constants().fabric() != identity_.fabric) {
     return absl::FailedPreconditionError(absl::StrFormat(
@@ -200,7 +201,7 @@ proto::Cluster Service::ClusterForLeases() const {
 }
 
 absl::StatusOr<proto::ListTablesReply> Service::ListTables(const proto::ListTablesRequest& request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   proto::ListTablesReply reply;
   reply.set_version(version_);
@@ -218,7 +219,7 @@ absl::StatusOr<proto::ListTablesReply> Service::ListTables(const proto::ListTabl
 absl::StatusOr<proto::GetTableReply> Service::GetTable(const proto::GetTableRequest& request) {
   std::shared_ptr<const proto::Table> table;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
     NAM_ASSIGN_OR_RETURN(const TableState* found, FindTable(request.name()));
     table = FindVersion(*found, request.allocation());
@@ -246,7 +247,7 @@ absl::Status Service::CheckStateLost() const {
 }
 
 absl::StatusOr<proto::DropTableReply> Service::DropTable(const proto::DropTableRequest& request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_ASSIGN_OR_RETURN(const TableState* const found, FindTable(request.name()));
   // The transaction state may be dropped once it is lost.

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "catalog/header.h"
 #include "catalog/member_events.h"
 #include "catalog/store.h"
@@ -159,112 +159,138 @@ class Service {
 
   Service(std::unique_ptr<Store> store, Clock& clock, const ServiceOptions& options, StoredState state);
 
-  // All below require mutex_.
-  Mutation NewMutation() const;
-  absl::Status Apply(Mutation mutation);
-  bool ChangesPlans(const Mutation& mutation) const;
-  void Install(const Mutation& mutation);
+  Mutation NewMutation() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Apply(Mutation mutation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool ChangesPlans(const Mutation& mutation) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Install(const Mutation& mutation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// True even if suspect.
-  bool Living(const MemberState& member) const;
-  bool Suspect(const MemberState& member) const;
-  bool Late(const MemberState& member) const;
-  const MemberState* FindLiving(uint32_t id) const;
-  absl::Status CheckLiving(uint32_t id) const;
+  bool Living(const MemberState& member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Suspect(const MemberState& member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Late(const MemberState& member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const MemberState* FindLiving(uint32_t id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckLiving(uint32_t id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Also that the proof is the member's: for calls that only the member itself makes.
-  absl::Status CheckSelf(uint32_t id, const std::string& proof) const;
-  bool Proven(const proto::MemberClaim& claim) const;
-  void AddKeys(const proto::RenewRequest& request, proto::RenewReply& reply) const;
-  absl::StatusOr<const TableState*> FindTable(const std::string& name) const;
-  absl::Status CheckRoomForLoad() const;
-  absl::Status CheckNewGroups(const LoadRecord& load, const proto::Table& table, uint32_t first) const;
+  absl::Status CheckSelf(uint32_t id, const std::string& proof) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Proven(const proto::MemberClaim& claim) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddKeys(const proto::RenewRequest& request, proto::RenewReply& reply) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<const TableState*> FindTable(const std::string& name) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckRoomForLoad() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckNewGroups(const LoadRecord& load, const proto::Table& table, uint32_t first) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckAppended(const LoadRecord& load, const proto::Table& table,
-                             const proto::CommitExtendRequest& request) const;
+                             const proto::CommitExtendRequest& request) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// The table's allocations that are loads in progress.
-  std::vector<uint64_t> LoadsInProgressOf(const proto::Table& table) const;
-  absl::Status CheckStateLost() const;
+  std::vector<uint64_t> LoadsInProgressOf(const proto::Table& table) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckStateLost() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<proto::Table> Extended(const LoadRecord& load,
-                                        const proto::CommitExtendRequest& request) const;
-  absl::Status CheckNewPart(const proto::Table& table, const proto::RecordPart& part) const;
+                                        const proto::CommitExtendRequest& request) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckNewPart(const proto::Table& table, const proto::RecordPart& part) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // service_storage.cc
   static bool HasBlocksOf(const proto::Member& server, const TableState& table);
   /// The live memory server for remote pointers with this server id.
-  const MemberState* FindServing(uint32_t server) const;
-  bool AdoptedSince(const proto::Member& server, const Mutation& mutation) const;
-  bool Remembered(const proto::Member& dead, const Mutation& mutation) const;
-  absl::Status CheckIsStorage(const proto::Member& member) const;
-  absl::Status CheckDirectory(const proto::Member& member);
-  absl::Status BuryFormer(const proto::Member& member);
-  void FindLost(const proto::Member& joining, proto::Member& member, std::vector<std::string>& tables) const;
-  absl::Status CheckServers(const proto::Table& table, const std::set<uint32_t>& servers) const;
+  const MemberState* FindServing(uint32_t server) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool AdoptedSince(const proto::Member& server, const Mutation& mutation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Remembered(const proto::Member& dead, const Mutation& mutation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckIsStorage(const proto::Member& member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckDirectory(const proto::Member& member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status BuryFormer(const proto::Member& member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FindLost(const proto::Member& joining, proto::Member& member, std::vector<std::string>& tables) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckServers(const proto::Table& table, const std::set<uint32_t>& servers) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // service_changes.cc: views, schemas, ALTER
-  absl::Status CheckSchema(const std::string& name) const;
-  std::vector<std::string> ViewsOn(const std::string& name) const;
-  absl::Status CheckNoViewOn(const proto::Table& table) const;
-  absl::Status CheckViewsKeep(const proto::Table& was, const proto::Table& now) const;
-  int ViewDepth(const proto::View& view, const std::string& name) const;
-  absl::Status CheckNewView(const proto::CreateEntry& create) const;
-  absl::Status AddEntry(const proto::CreateEntry& create, Mutation& mutation) const;
-  absl::Status Rename(const proto::RenameTable& rename, Mutation& mutation) const;
-  absl::Status Alter(const proto::AlterTable& alter, Mutation& mutation) const;
-  absl::Status DropWithDependents(const std::string& name, bool cascade, Mutation& mutation) const;
+  absl::Status CheckSchema(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::string> ViewsOn(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckNoViewOn(const proto::Table& table) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckViewsKeep(const proto::Table& was, const proto::Table& now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int ViewDepth(const proto::View& view, const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckNewView(const proto::CreateEntry& create) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AddEntry(const proto::CreateEntry& create, Mutation& mutation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Rename(const proto::RenameTable& rename, Mutation& mutation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Alter(const proto::AlterTable& alter, Mutation& mutation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status DropWithDependents(const std::string& name, bool cascade, Mutation& mutation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// During a backup only the system's own tables may change.
-  absl::Status CheckNotQuiet(const std::string& table);
+  absl::Status CheckNotQuiet(const std::string& table) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// True if the member has a load of the table in progress. A backup waits for such loads, so they may go
   /// on.
-  bool LoadsInto(const std::string& table, uint32_t member) const;
+  bool LoadsInto(const std::string& table, uint32_t member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // service_fills.cc: loads into record tables
-  bool IsFilled(const proto::FillTables& fills) const;
-  absl::Status Fill(const proto::FillTable& fill, Mutation& mutation) const;
-  void EndFills(uint32_t member, Mutation& mutation) const;
+  bool IsFilled(const proto::FillTables& fills) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Fill(const proto::FillTable& fill, Mutation& mutation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndFills(uint32_t member, Mutation& mutation) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // service_references.cc: foreign keys
-  proto::Table& Changed(const std::string& name, Mutation& mutation) const;
-  absl::Status CheckParent(const proto::ForeignKey& key) const;
+  proto::Table& Changed(const std::string& name, Mutation& mutation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckParent(const proto::ForeignKey& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Registers the foreign keys of `child`, a new table in the mutation, with their parents.
-  absl::Status AddReferences(const std::string& child, Mutation& mutation) const;
-  void RemoveReferences(const proto::Table& child, Mutation& mutation) const;
-  void LeaveParents(const std::string& child, Mutation& mutation) const;
-  absl::Status CheckNotReferenced(const proto::Table& parent) const;
-  absl::Status CheckNoKeyNeeds(const proto::Table& table, const std::string& index) const;
+  absl::Status AddReferences(const std::string& child, Mutation& mutation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveReferences(const proto::Table& child, Mutation& mutation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LeaveParents(const std::string& child, Mutation& mutation) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckNotReferenced(const proto::Table& parent) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckNoKeyNeeds(const proto::Table& table, const std::string& index) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // service_readers.cc
-  void KeepFormer(std::shared_ptr<const proto::Table> former, uint64_t version);
-  uint64_t OldestVersionRead() const;
-  void ForgetRetiredGroups();
+  void KeepFormer(std::shared_ptr<const proto::Table> former, uint64_t version)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t OldestVersionRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetRetiredGroups() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static std::shared_ptr<const proto::Table> FindVersion(const TableState& table, uint64_t allocation);
 
   /// True if tables have blocks under this server id after the mutation.
-  bool HoldsBlocks(uint32_t server, const Mutation& mutation = {}) const;
-  void EndMembership(const MemberState& member, Mutation& mutation) const;
-  absl::Status BuryNow(const MemberState& server, const std::string& why);
-  void BuryAtAddress(const std::string& control_address);
-  void NoteSuspicion(MemberState& member);
-  std::vector<LostBlocks> BlocksAt(const proto::Member& server) const;
-  size_t CountLoadsOf(uint32_t member) const;
-  std::string EndText(const MemberState& member, const std::string& why) const;
-  void ForgetDeadServers(Mutation& mutation) const;
-  void Expire();
-  void ExtendLeasesAfterStall();
+  bool HoldsBlocks(uint32_t server, const Mutation& mutation = {}) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndMembership(const MemberState& member, Mutation& mutation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status BuryNow(const MemberState& server, const std::string& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BuryAtAddress(const std::string& control_address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteSuspicion(MemberState& member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<LostBlocks> BlocksAt(const proto::Member& server) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t CountLoadsOf(uint32_t member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string EndText(const MemberState& member, const std::string& why) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetDeadServers(Mutation& mutation) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Expire() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ExtendLeasesAfterStall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // service_epochs.cc
   absl::Status BeginEpoch();
   void AwaitMembers(bool existing);
-  absl::Status Enter(const proto::StoreMark& newest);
-  absl::Status EnterRenewal(const proto::RenewRequest& request);
-  absl::Status CheckServing();
-  void HearFrom(uint32_t member);
-  void EndAwaiting();
-  bool OfAnotherStore(const proto::StoreMark& newest) const;
-  std::string WhyOlder(const proto::StoreMark& newest) const;
-  std::string WhyOlder(const proto::RenewRequest& request) const;
-  absl::Status Refuse(const std::string& why);
-  absl::Status GiveUpNewer(const proto::RenewRequest& request, const std::string& why);
-  bool MissedAcceptance(const proto::StoreMark& newest) const;
-  absl::Status GiveUpLostTables(const proto::RenewRequest& request);
-  proto::StoreMark Mark() const;
+  absl::Status Enter(const proto::StoreMark& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status EnterRenewal(const proto::RenewRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckServing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HearFrom(uint32_t member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndAwaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool OfAnotherStore(const proto::StoreMark& newest) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string WhyOlder(const proto::StoreMark& newest) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string WhyOlder(const proto::RenewRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Refuse(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status GiveUpNewer(const proto::RenewRequest& request, const std::string& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MissedAcceptance(const proto::StoreMark& newest) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status GiveUpLostTables(const proto::RenewRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  proto::StoreMark Mark() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   int64_t LeaseNs() const { return int64_t{lease_ms_} * 1'000'000; }
   int64_t LeaseEndNs() const { return clock_.NowNs() + LeaseNs(); }
@@ -276,30 +302,31 @@ class Service {
   const uint32_t bury_after_ms_;
   const ClusterIdentity identity_;
 
-  std::mutex mutex_;
-  MemberEvents events_;
-  int64_t pulse_ns_ = 0;  // the last one; 0: no pulse yet
-  uint64_t version_;
-  uint64_t plans_version_;  // the last one that affected plans
-  uint32_t next_member_;
-  uint64_t next_allocation_;
-  std::map<uint32_t, MemberState> members_;
-  std::map<uint64_t, LoadRecord> loads_;
-  std::map<uint32_t, MemberId> groups_;  // multicast group number to owner
-  std::map<std::string, TableState> tables_;
-  std::set<uint64_t> table_allocations_;
-  std::map<uint64_t, EpochRecord> epochs_;
-  std::map<std::string, proto::FabricConstants> constants_;  // by fabric
-  uint64_t saved_records_ = 0;                               // proto::MarkSaved
+  Mutex mutex_;
+  MemberEvents events_ ABSL_GUARDED_BY(mutex_);
+  int64_t pulse_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // the last one; 0: no pulse yet
+  uint64_t version_ ABSL_GUARDED_BY(mutex_);
+  uint64_t plans_version_ ABSL_GUARDED_BY(mutex_);  // the last one that affected plans
+  uint32_t next_member_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_allocation_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint32_t, MemberState> members_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, LoadRecord> loads_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint32_t, MemberId> groups_ ABSL_GUARDED_BY(mutex_);  // multicast group number to owner
+  std::map<std::string, TableState> tables_ ABSL_GUARDED_BY(mutex_);
+  std::set<uint64_t> table_allocations_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, EpochRecord> epochs_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, proto::FabricConstants> constants_ ABSL_GUARDED_BY(mutex_);  // by fabric
+  uint64_t saved_records_ ABSL_GUARDED_BY(mutex_) = 0;  // proto::MarkSaved
 
-  uint32_t quiet_for_ = 0;  // the member whose backup runs; 0: none
+  uint32_t quiet_for_ ABSL_GUARDED_BY(mutex_) = 0;  // the member whose backup runs; 0: none
 
   std::atomic<bool> awaiting_ = true;  // changed with mutex_ held
-  std::set<uint32_t> unheard_;         // memory servers that have not reported since the start
-  int64_t await_from_ns_ = 0;          // their reports end the wait no earlier than this
-  int64_t await_until_ns_ = 0;         // the wait ends by then in any case
-  absl::Status refused_;               // why nothing is served
-  std::set<uint32_t> looked_through_;  // memory servers checked by GiveUpLostTables
+  // Memory servers that have not reported since the start.
+  std::set<uint32_t> unheard_ ABSL_GUARDED_BY(mutex_);
+  int64_t await_from_ns_ ABSL_GUARDED_BY(mutex_) = 0;   // their reports end the wait no earlier than this
+  int64_t await_until_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // the wait ends by then in any case
+  absl::Status refused_ ABSL_GUARDED_BY(mutex_);        // why nothing is served
+  std::set<uint32_t> looked_through_ ABSL_GUARDED_BY(mutex_);  // memory servers checked by GiveUpLostTables
 };
 
 }  // namespace nam::catalog

@@ -204,7 +204,7 @@ absl::Status Service::Alter(const proto::AlterTable& alter, Mutation& mutation) 
 }
 
 absl::StatusOr<proto::ChangeCatalogReply> Service::ChangeCatalog(const proto::ChangeCatalogRequest& request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   // A table that a load has closed may be opened at any time, and a backup holds up no end of the cluster.
   const bool opens =
@@ -282,7 +282,7 @@ absl::Status Service::CheckNotQuiet(const std::string& table) {
 }
 
 absl::StatusOr<proto::QuietReply> Service::Quiet(const proto::QuietRequest& request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
   const absl::Status free = CheckNotQuiet("");

@@ -40,7 +40,7 @@ bool HasMemoryOf(const proto::Table& table, const proto::Member& server, const s
 }  // namespace
 
 absl::Status Service::BeginEpoch() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Mutation mutation = NewMutation();
   mutation.put_epochs.push_back({.number = epochs_.empty() ? 1 : epochs_.rbegin()->first + 1,
                                  .id_high = options_.epoch_id_high,
@@ -62,7 +62,7 @@ absl::Status Service::BeginEpoch() {
 }
 
 void Service::AwaitMembers(bool existing) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const int64_t now_ns = clock_.NowNs(), lease_ns = int64_t{lease_ms_} * 1'000'000;
   for (const auto& [id, state] : members_) {
     if (state.member.alive() && state.member.role() == proto::ROLE_MEMORY) unheard_.insert(id);
@@ -86,7 +86,7 @@ void Service::HearFrom(uint32_t member) {
 
 bool Service::AwaitsMembers() {
   if (!awaiting_) return false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   EndAwaiting();
   return awaiting_;
 }
@@ -228,9 +228,10 @@ absl::Status Service::GiveUpLostTables(const proto::RenewRequest& request) {
     return absl::OkStatus();
   }
   const std::set<uint64_t> held(request.held().begin(), request.held().end());
-  const bool holds_unknown = std::any_of(held.begin(), held.end(), [&](uint64_t allocation) {
-    return !loads_.contains(allocation) && !table_allocations_.contains(allocation);
-  });
+  const bool holds_unknown =
+      std::any_of(held.begin(), held.end(), [&](uint64_t allocation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return !loads_.contains(allocation) && !table_allocations_.contains(allocation);
+      });
   Mutation mutation = NewMutation();
   for (const auto& [name, state] : tables_) {
     const bool lost = HasBlocksOf(members_.at(server).member, state) &&

@@ -73,7 +73,7 @@ absl::StatusOr<proto::BeginLoadReply> Service::BeginLoad(const proto::BeginLoadR
   NAM_RETURN_IF_ERROR(CheckTableName(request.table()));
   NAM_RETURN_IF_ERROR(CheckNotSystem(
       request.table(), !request.replace() && IsOwnSystemName(request.table(), request.member())));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
   if (!LoadsInto(request.table(), request.member())) NAM_RETURN_IF_ERROR(CheckNotQuiet(request.table()));
@@ -104,7 +104,7 @@ absl::StatusOr<proto::BeginLoadReply> Service::BeginLoad(const proto::BeginLoadR
 absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLoadRequest& request) {
   const proto::Table& table = request.table();
   NAM_RETURN_IF_ERROR(CheckNewRecordTable(table));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   const auto existing = tables_.find(table.name());
   proto::CommitLoadReply reply;
@@ -160,7 +160,7 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
 absl::StatusOr<proto::BeginExtendReply> Service::BeginExtend(const proto::BeginExtendRequest& request) {
   NAM_RETURN_IF_ERROR(CheckNotSystem(
       request.table(), /*may=*/request.table() == kTransactionsTable || IsLoadName(request.table())));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
   NAM_ASSIGN_OR_RETURN(const TableState* table, FindTable(request.table()));
@@ -272,7 +272,7 @@ absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::Comm
   if (request.extents().empty() && !request.has_appended())
     return absl::InvalidArgumentError("the extension of a table has neither extents nor groups");
   NAM_RETURN_IF_ERROR(CheckExtents(request.extents(), AllocationId(request.allocation())));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   proto::CommitExtendReply reply;
   if (table_allocations_.contains(request.allocation())) {  // repeated because the answer was lost
@@ -317,7 +317,7 @@ absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::Comm
 
 absl::StatusOr<proto::ChangePartReply> Service::ChangePart(const proto::ChangePartRequest& request) {
   NAM_RETURN_IF_ERROR(CheckNotSystem(request.table(), IsLoadName(request.table())));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_ASSIGN_OR_RETURN(const TableState* found, FindTable(request.table()));
   proto::Table table = *found->table;
@@ -361,7 +361,7 @@ absl::StatusOr<proto::ChangePartReply> Service::ChangePart(const proto::ChangePa
 }
 
 absl::StatusOr<proto::AbortLoadReply> Service::AbortLoad(const proto::AbortLoadRequest& request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   if (table_allocations_.contains(request.allocation())) {
     return absl::FailedPreconditionError(

@@ -101,7 +101,7 @@ void Service::EndMembership(const MemberState& member, Mutation& mutation) const
 
 // Applies to every mutation: dead servers are kept only for tables with blocks there.
 void Service::ForgetDeadServers(Mutation& mutation) const {
-  std::erase_if(mutation.put_members, [&](const proto::Member& member) {
+  std::erase_if(mutation.put_members, [&](const proto::Member& member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const bool forgotten = !member.alive() && !Remembered(member, mutation);
     if (forgotten) mutation.delete_members.push_back(member.id());
     return forgotten;
@@ -112,7 +112,7 @@ void Service::ForgetDeadServers(Mutation& mutation) const {
 }
 
 void Service::Pulse() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ExtendLeasesAfterStall();
   pulse_ns_ = clock_.NowNs();
 }
@@ -150,7 +150,7 @@ void Service::Expire() {
 
 absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request) {
   NAM_RETURN_IF_ERROR(CheckMember(request.member()));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   const bool memory = request.member().role() == proto::ROLE_MEMORY;
   if (memory) BuryAtAddress(request.member().control_address());
@@ -230,7 +230,7 @@ void Service::AddKeys(const proto::RenewRequest& request, proto::RenewReply& rep
 
 absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& request,
                                                  const std::string& connection) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(EnterRenewal(request));
   const auto found = members_.find(request.id());
   if (found != members_.end() && found->second.member.role() == proto::ROLE_MEMORY &&
@@ -278,7 +278,7 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
 }
 
 absl::StatusOr<proto::LeaveReply> Service::Leave(const proto::LeaveRequest& request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckSelf(request.id(), request.proof()));
   const MemberState& leaves = members_.at(request.id());
@@ -296,7 +296,7 @@ absl::StatusOr<proto::AllocateGroupsReply> Service::AllocateGroups(
     return absl::InvalidArgumentError(absl::StrFormat("%d multicast groups at once; ask for 1 to %d",
                                                       request.count(), kGroupsOfOneCallMax));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
   if (groups_.size() + request.count() > kGroupsMax) {
@@ -315,7 +315,7 @@ absl::StatusOr<proto::AllocateGroupsReply> Service::AllocateGroups(
 }
 
 absl::StatusOr<proto::ReleaseGroupsReply> Service::ReleaseGroups(const proto::ReleaseGroupsRequest& request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   Mutation mutation = NewMutation();
   for (const uint32_t group : request.groups()) {

@@ -78,7 +78,7 @@ absl::Status Service::BuryNow(const MemberState& server, const std::string& why)
 }
 
 std::vector<Service::Overdue> Service::OverdueMemoryServers() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Overdue> overdue;
   if (!CheckServing().ok()) return overdue;  // an older store must not bury a server
   Expire();
@@ -91,7 +91,7 @@ std::vector<Service::Overdue> Service::OverdueMemoryServers() {
 
 // If the store cannot write now, the next check finds the server again.
 void Service::ProcessEnded(const Overdue& server) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = members_.find(server.id);
   if (!CheckServing().ok() || found == members_.end() || !Living(found->second)) return;
   if (found->second.lease_end_ns != server.lease_end_ns) return;  // heard of meanwhile
@@ -111,7 +111,7 @@ void Service::BuryAtAddress(const std::string& control_address) {
 }
 
 absl::StatusOr<proto::BuryReply> Service::Bury(const proto::BuryRequest& request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   const auto found = members_.find(request.id());
   if (found == members_.end() || found->second.member.role() != proto::ROLE_MEMORY) {
@@ -128,7 +128,7 @@ absl::StatusOr<proto::BuryReply> Service::Bury(const proto::BuryRequest& request
 }
 
 std::vector<MemberEvent> Service::TakeEvents() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return events_.Take();
 }
 

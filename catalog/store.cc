@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "catalog/checked_rows.h"
@@ -200,13 +200,13 @@ class EmbeddedStore final : public Store {
   static absl::Status Put(CheckedRows& rows, const Mutation& mutation);
   static absl::Status Delete(CheckedRows& rows, const Mutation& mutation);
 
-  std::mutex mutex_;  // one statement at a time per connection
+  Mutex mutex_;  // one statement at a time per connection
   const std::unique_ptr<Database> database_;
-  DiskReserve reserve_;
+  DiskReserve reserve_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::StatusOr<StoredState> EmbeddedStore::Load() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_ASSIGN_OR_RETURN(const ClusterRow cluster, ReadCluster(*database_));
   StoredState state;
   state.identity = cluster.identity;
@@ -265,7 +265,7 @@ absl::Status EmbeddedStore::ReadTheRest(CheckedRows& rows, StoredState& state) {
 }
 
 absl::Status EmbeddedStore::Apply(const Mutation& mutation) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   absl::Status applied = Write(mutation);
   while (absl::IsResourceExhausted(applied) && mutation.makes_room && reserve_.Spend())
     applied = Write(mutation);

@@ -2,9 +2,10 @@
 
 #include <cstdint>
 #include <limits>
-#include <mutex>
 #include <set>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace nam::catalog {
 
@@ -32,23 +33,23 @@ class VersionsRead {
 
   /// Pins a statement that has not asked the catalog for a table yet. `known_version`: Client::KnownVersion.
   [[nodiscard]] Pin Enter(uint64_t known_version) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return {*this, versions_.insert(known_version)};
   }
   /// The greatest number if no statement runs.
   uint64_t Oldest() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return versions_.empty() ? std::numeric_limits<uint64_t>::max() : *versions_.begin();
   }
 
  private:
   void Leave(std::multiset<uint64_t>::iterator at) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     versions_.erase(at);
   }
 
-  mutable std::mutex mutex_;  // guards versions_
-  std::multiset<uint64_t> versions_;
+  mutable Mutex mutex_;
+  std::multiset<uint64_t> versions_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::catalog

@@ -143,7 +143,7 @@ int RunBenchmarkGenerate(const Benchmark& benchmark, const BenchmarkGenerateOpti
   CancelFlag flag(interrupts);
   ProgressLine progress;
   const auto written = dataset::WriteTbl(**fabric, **generator, *tables, options.out,
-                                         {.work = {.threads = options.source.threads,
+                                         {.work = {.threads = options.source.threads_used(),
                                                    .progress = progress.For("generating"),
                                                    .cancelled = &flag.cancelled()},
                                           .replace = options.replace});
@@ -163,7 +163,7 @@ int RunBenchmarkLoad(const Benchmark& benchmark, const BenchmarkLoadOptions& opt
   Interrupts interrupts;
   CancelFlag flag(interrupts);
   ProgressLine progress;
-  partitioner::LoadOptions load{.replace = options.replace, .threads = options.source.threads};
+  partitioner::LoadOptions load{.replace = options.replace, .threads = options.source.threads_used()};
   if (options.block_bytes != 0) load.block_bytes = static_cast<uint32_t>(options.block_bytes);
   const auto loaded =
       LoadBenchmark(**attachment, benchmark, options.source, load, progress, flag.cancelled());

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <iostream>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "localcluster/cluster_work.h"
 #include "localcluster/connect.h"
@@ -37,12 +36,11 @@ class DemoWork final : public ClusterWork {
       : options_(options), cluster_(std::move(cluster)) {
     source_.scale_factor = options.scale_factor;
     source_.seed = options.seed;
-    source_.threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
   }
 
   void Cancel() override {
     cancelled_ = true;
-    const std::lock_guard lock(session_mutex_);
+    const MutexLock lock(session_mutex_);
     if (session_ != nullptr) session_->Cancel();
     if (checkout_ != nullptr) checkout_->Stop();
   }
@@ -69,7 +67,7 @@ class DemoWork final : public ClusterWork {
   absl::Status Load(catalog::Attachment& attachment) {
     const Clock& clock = attachment.fabric().clock();
     const int64_t start_ns = clock.NowNs();
-    partitioner::LoadOptions load{.threads = source_.threads};
+    partitioner::LoadOptions load{.threads = source_.threads_used()};
     NAM_ASSIGN_OR_RETURN(const auto loaded,
                          LoadBenchmark(attachment, SsbBenchmark(), source_, load, progress_, cancelled_));
     uint64_t rows = 0, bytes = 0;
@@ -104,7 +102,7 @@ class DemoWork final : public ClusterWork {
   absl::Status CheckOut(catalog::Attachment& attachment) {
     CheckoutRunOptions run_options;
     run_options.checkout.products = kProducts;
-    run_options.driver.clients = static_cast<uint32_t>(std::min(source_.threads, 4));
+    run_options.driver.clients = static_cast<uint32_t>(std::min(source_.threads_used(), 4));
     run_options.driver.run_us = kCheckoutUs;
     run_options.driver.transactions = kCheckoutsMax;
     run_options.driver.interval_us = kCheckoutUs / 4;
@@ -127,12 +125,12 @@ class DemoWork final : public ClusterWork {
   }
 
   void SetCheckout(CheckoutRun* run) {
-    const std::lock_guard lock(session_mutex_);
+    const MutexLock lock(session_mutex_);
     checkout_ = run;
   }
 
   void SetSession(session::Session* session) {
-    const std::lock_guard lock(session_mutex_);
+    const MutexLock lock(session_mutex_);
     session_ = session;
   }
 
@@ -142,9 +140,9 @@ class DemoWork final : public ClusterWork {
   ProgressLine progress_;
   std::vector<QueryOutcome> outcomes_;
   std::atomic<bool> cancelled_ = false;
-  std::mutex session_mutex_;
-  session::Session* session_ = nullptr;  // of the running queries
-  CheckoutRun* checkout_ = nullptr;      // the running one
+  Mutex session_mutex_;
+  session::Session* session_ ABSL_GUARDED_BY(session_mutex_) = nullptr;  // of the running queries
+  CheckoutRun* checkout_ ABSL_GUARDED_BY(session_mutex_) = nullptr;      // the running one
   std::vector<tpcw::CheckoutRates> checkout_lines_;
   CheckoutOutcome checkout_outcome_;
 };

@@ -6,11 +6,11 @@
 
 #include <atomic>
 #include <cstdio>
-#include <mutex>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "localcluster/connect.h"
 #include "localcluster/stop_signals.h"
 #include "terminal/exit_codes.h"
@@ -44,7 +44,7 @@ class SignalWatch {
   }
   void Lose(const absl::Status& why) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       lost_.Update(why);
     }
     Set(ended_);
@@ -52,7 +52,7 @@ class SignalWatch {
   /// Waits for a signal or a loss; returns the latter's status.
   absl::Status AwaitEnd() {
     AwaitEither(ended_.get(), ended_.get());
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return lost_;
   }
 
@@ -67,8 +67,8 @@ class SignalWatch {
   StopSignals signals_;  // before the thread, which inherits the block
   UniqueFd dismissed_;
   UniqueFd ended_;
-  std::mutex mutex_;
-  absl::Status lost_;
+  Mutex mutex_;
+  absl::Status lost_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -132,7 +132,7 @@ class NamCommandLine final : public CommandLine {
     Add(command, "--scale-factor", source.scale_factor,
         "size of the data: 1 is six million lineorder rows; fractions are allowed");
     Add(command, "--seed", source.seed, "seed of the data; changes their values, not their size");
-    Add(command, "--threads", source.threads, "threads of the generator and the loader");
+    AddThreads(command, source.threads, "threads of the generator and the loader; 0: one per processor");
   }
 
   void AddDemo() {

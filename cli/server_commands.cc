@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <initializer_list>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
+#include "base/processors.h"
 #include "base/status_macros.h"
 #include "catalog/server.h"
 #include "cli/foreground.h"
@@ -110,7 +110,7 @@ absl::Status CheckMember(const char* role, const std::string& catalog, const std
 int RunCatalog(const CatalogOptions& options) {
   const auto fabric = fabric::ParseRealKind(options.fabric);
   if (!fabric.ok()) return Refuse(fabric.status());
-  if (options.encrypt && *fabric != fabric::Kind::kTcp) {
+  if (options.encrypt && !fabric::CanEncrypt(*fabric)) {
     return Refuse(absl::InvalidArgumentError("--encrypt is for --fabric=tcp"));
   }
   const absl::Status given = CheckGiven(
@@ -196,20 +196,20 @@ int RunComputeServer(const ComputeServerCommandOptions& options) {
       .address = options.catalog, .secret = *secret, .control_plane = *control_plane};
   const uint64_t memory_bytes = options.memory_bytes.value_or(DefaultComputeMemory(1));
   if (const absl::Status room = CheckComputeMemory(memory_bytes); !room.ok()) return Refuse(room);
-  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return ServeInForeground(
       "compute", options.log, [&](const OnLost& on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
-        NAM_ASSIGN_OR_RETURN(auto server, computeserver::ComputeServer::Start(
-                                              {.catalog = catalog,
-                                               .threads = options.threads > 0 ? options.threads : processors,
-                                               .memory_bytes = memory_bytes,
-                                               .control_listen_address = options.control_listen,
-                                               .fabric_listen_address = options.fabric_listen,
-                                               .advertised_host = options.advertised_host,
-                                               .rdma = options.rdma,
-                                               .multicast_interface = options.multicast_interface,
-                                               .multicast_ttl = options.multicast_ttl,
-                                               .on_lost = on_lost}));
+        NAM_ASSIGN_OR_RETURN(auto server,
+                             computeserver::ComputeServer::Start(
+                                 {.catalog = catalog,
+                                  .threads = options.threads > 0 ? options.threads : HostProcessors(),
+                                  .memory_bytes = memory_bytes,
+                                  .control_listen_address = options.control_listen,
+                                  .fabric_listen_address = options.fabric_listen,
+                                  .advertised_host = options.advertised_host,
+                                  .rdma = options.rdma,
+                                  .multicast_interface = options.multicast_interface,
+                                  .multicast_ttl = options.multicast_ttl,
+                                  .on_lost = on_lost}));
         return std::make_unique<ComputeServerProcess>(std::move(server));
       });
 }

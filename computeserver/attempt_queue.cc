@@ -28,7 +28,7 @@ absl::StatusOr<AttemptQueue::Beginning> AttemptQueue::Begin(const catalog::Incom
   Waiter waiter{.needs = needs};
   waiter.needs.memory_bytes = std::min(needs.memory_bytes, memory_.bytes());
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     waiter.number = ++came_;
     waiting_.push_back(&waiter);
     Serve();
@@ -45,7 +45,7 @@ absl::StatusOr<AttemptQueue::Beginning> AttemptQueue::Begin(const catalog::Incom
 absl::StatusOr<AttemptQueue::Turn> AttemptQueue::Resume(const catalog::IncomingCall& call) {
   Waiter waiter;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     resumed_.push_back(&waiter);
     Serve();
     if (!waiter.admitted) waiter.turn = fabric_.CreateEvent();
@@ -112,7 +112,7 @@ void AttemptQueue::Admit(Waiter& waiter) {
 }
 
 bool AttemptQueue::GiveUp(Waiters& waiters, const Waiter& waiter) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto place = std::find(waiters.begin(), waiters.end(), &waiter);
   if (place == waiters.end()) return false;
   waiters.erase(place);
@@ -121,18 +121,18 @@ bool AttemptQueue::GiveUp(Waiters& waiters, const Waiter& waiter) {
 }
 
 bool AttemptQueue::HeldUp(const Waiter& waiter) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return running_ < limits_.running_max && !waiting_.empty() && waiting_.front() == &waiter;
 }
 
 void AttemptQueue::EndTurn() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   --running_;
   Serve();
 }
 
 void AttemptQueue::Leave(Place& place) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   places_.erase(&place);
   place.memory_.reset();
   open_ -= place.windows_ ? 1 : 0;

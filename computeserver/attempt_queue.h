@@ -5,12 +5,12 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "catalog/control_plane.h"
 #include "execution/memory_budget.h"
 #include "fabric/fabric.h"
@@ -111,12 +111,12 @@ class AttemptQueue {
   absl::StatusOr<Turn> Resume(const catalog::IncomingCall& call);
 
   size_t waiting() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return waiting_.size() + resumed_.size();
   }
   /// Whether none runs or waits.
   bool empty() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return running_ == 0 && waiting_.empty() && resumed_.empty();
   }
   const execution::ServerMemory& memory() const { return memory_; }
@@ -131,13 +131,13 @@ class AttemptQueue {
   };
   using Waiters = std::deque<Waiter*>;  // owned by the waiting threads
 
-  /// Gives turns to waiters that may run. With `mutex_`.
-  void Serve();
+  /// Gives turns to waiters that may run.
+  void Serve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Gives a turn to the first that can begin; false: none can.
-  bool ServeWaiting();
+  bool ServeWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Whether it could not begin even if all later arrivals ended.
-  bool LacksWhatEarlierOnesHold(const Waiter& waiter) const;
-  void Admit(Waiter& waiter);
+  bool LacksWhatEarlierOnesHold(const Waiter& waiter) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Admit(Waiter& waiter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// False: its turn has come.
   bool GiveUp(Waiters& waiters, const Waiter& waiter);
   absl::Status AwaitTurn(const catalog::IncomingCall& call, Waiters& waiters, Waiter& waiter,
@@ -150,14 +150,14 @@ class AttemptQueue {
   fabric::Fabric& fabric_;
   const Limits limits_;
   execution::ServerMemory memory_;
-  std::mutex mutex_;  // guards the members below
-  size_t running_ = 0;
-  size_t open_ = 0;
-  uint64_t came_ = 0;              // callers that had not begun
-  std::set<const Place*> places_;  // attempts that have begun, and not ended
-  size_t resumed_in_a_row_ = 0;
-  Waiters resumed_;
-  Waiters waiting_;
+  Mutex mutex_;
+  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t came_ ABSL_GUARDED_BY(mutex_) = 0;              // callers that had not begun
+  std::set<const Place*> places_ ABSL_GUARDED_BY(mutex_);  // attempts that have begun, and not ended
+  size_t resumed_in_a_row_ ABSL_GUARDED_BY(mutex_) = 0;
+  Waiters resumed_ ABSL_GUARDED_BY(mutex_);
+  Waiters waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::computeserver

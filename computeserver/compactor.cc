@@ -30,7 +30,7 @@ uint64_t RowsOf(const proto::Table& table, const std::vector<uint32_t>& groups) 
 }  // namespace
 
 void Compactor::Look(const std::string& table) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const int64_t now_ns = attachment_.fabric().clock().NowNs();
   std::erase_if(failed_ns_, [&](const auto& failed) { return now_ns - failed.second > kRestNs; });
   if (stopping_ || table.size() > kNameBytesMax || failed_ns_.contains(table) ||
@@ -45,7 +45,7 @@ void Compactor::Stop() {
   stopping_ = true;
   std::unique_ptr<fabric::Thread> thread;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     thread = std::move(thread_);
   }
   thread.reset();
@@ -55,7 +55,7 @@ void Compactor::Run() {
   while (true) {
     std::string table;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stopping_ || waiting_.empty()) {
         running_ = false;
         return;
@@ -66,7 +66,7 @@ void Compactor::Run() {
     const absl::Status status = Compact(table);
     if (status.ok() || stopping_ || absl::IsNotFound(status)) continue;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       failed_ns_[table] = attachment_.fabric().clock().NowNs();
     }
     LogWarning(absl::StrFormat("groups of table %s were not compacted: %s", table, status.message()));

@@ -5,10 +5,10 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "catalog/attachment.h"
 #include "fabric/fabric.h"
 
@@ -38,10 +38,10 @@ class Compactor {
 
   catalog::Attachment& attachment_;
   std::atomic<bool> stopping_ = false;
-  std::mutex mutex_;  // guards:
-  std::deque<std::string> waiting_;
-  std::map<std::string, int64_t> failed_ns_;  // tables whose last try failed recently
-  bool running_ = false;
+  Mutex mutex_;
+  std::deque<std::string> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int64_t> failed_ns_ ABSL_GUARDED_BY(mutex_);  // tables whose last try failed recently
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<fabric::Thread> thread_;
 };
 

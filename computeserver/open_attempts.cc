@@ -23,7 +23,7 @@ absl::StatusOr<proto::AttemptReply> OpenAttempts::Begin(uint64_t id, MemberId cl
                                                         const catalog::IncomingCall& call) {
   const Key key{client, id};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!attempts_.try_emplace(key, Entry{.attempt = attempt}).second)
       return absl::AlreadyExistsError("there is an attempt of this number");
   }
@@ -36,7 +36,7 @@ absl::StatusOr<proto::AttemptReply> OpenAttempts::Resume(uint64_t id, MemberId c
   const Key key{client, id};
   std::shared_ptr<OpenAttempt> attempt;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = attempts_.find(key);
     if (std::find(ended_standing_.begin(), ended_standing_.end(), key) != ended_standing_.end())
       return StoodStill();
@@ -58,7 +58,7 @@ absl::StatusOr<proto::AttemptReply> OpenAttempts::Advance(const Key& key,
   const absl::Status turn = await_turn();
   absl::StatusOr<proto::AttemptReply> reply = turn.ok() ? attempt->Advance(call) : turn;
   std::shared_ptr<OpenAttempt> over;  // destroyed without the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = attempts_.find(key);
   Entry& entry = found->second;
   // The caller is gone and could neither read the result nor release it. gRPC checks its sockets for the
@@ -82,7 +82,7 @@ absl::StatusOr<proto::AttemptReply> OpenAttempts::Advance(const Key& key,
 
 void OpenAttempts::Release(uint64_t id, MemberId client) {
   std::shared_ptr<OpenAttempt> over;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = attempts_.find({client, id});
   if (found == attempts_.end()) return;
   found->second.attempt->Cancel();
@@ -93,7 +93,7 @@ void OpenAttempts::Release(uint64_t id, MemberId client) {
 }
 
 std::set<MemberId> OpenAttempts::Clients() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::set<MemberId> clients;
   for (const auto& [key, entry] : attempts_) clients.insert(key.first);
   return clients;
@@ -102,7 +102,7 @@ std::set<MemberId> OpenAttempts::Clients() {
 void OpenAttempts::EndOf(MemberId client) {
   std::vector<std::shared_ptr<OpenAttempt>> over;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto& [key, entry] : attempts_) {
       if (key.first != client) continue;
       entry.attempt->Cancel();
@@ -118,7 +118,7 @@ void OpenAttempts::EndOf(MemberId client) {
     done->Set();
   });
   std::vector<Ending> ended;  // joined without the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto first = std::stable_partition(ending_.begin(), ending_.end(),
                                            [](const Ending& ending) { return !ending.done->IsSet(); });
   std::move(first, ending_.end(), std::back_inserter(ended));
@@ -128,7 +128,7 @@ void OpenAttempts::EndOf(MemberId client) {
 
 void OpenAttempts::EndStanding(int64_t us) {
   std::shared_ptr<OpenAttempt> over;  // destroyed without the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const int64_t now_ns = fabric_.clock().NowNs(), before_ns = std::exchange(asked_to_end_ns_, now_ns);
   const int64_t waiting_since_ns = now_ns - before_ns < kWaitingNs ? before_ns : now_ns;
   auto longest = attempts_.end();
@@ -155,7 +155,7 @@ void OpenAttempts::EndAll() {
   std::map<Key, Entry> over;
   std::vector<Ending> ending;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     over.swap(attempts_);
     ending.swap(ending_);
   }

@@ -6,12 +6,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/strong_id.h"
 #include "catalog/control_plane.h"
 #include "fabric/fabric.h"
@@ -76,12 +76,12 @@ class OpenAttempts {
   /// Called once no call is under way, nor will be.
   void EndAll();
   size_t size() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return attempts_.size();
   }
   /// When a client last got a window; -1: never.
   int64_t handed_over_ns() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return handed_over_ns_;
   }
 
@@ -111,12 +111,12 @@ class OpenAttempts {
   static constexpr int64_t kWaitingNs = 50'000'000;
 
   fabric::Fabric& fabric_;
-  std::mutex mutex_;
-  std::map<Key, Entry> attempts_;
-  std::vector<Ending> ending_;
-  std::deque<Key> ended_standing_;
-  int64_t handed_over_ns_ = -1;
-  int64_t asked_to_end_ns_ = 0;  // the last time
+  Mutex mutex_;
+  std::map<Key, Entry> attempts_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Ending> ending_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Key> ended_standing_ ABSL_GUARDED_BY(mutex_);
+  int64_t handed_over_ns_ ABSL_GUARDED_BY(mutex_) = -1;
+  int64_t asked_to_end_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // the last time
 };
 
 }  // namespace nam::computeserver

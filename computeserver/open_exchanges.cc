@@ -11,21 +11,21 @@ constexpr int64_t kWaitNs = 120'000'000'000;
 }  // namespace
 
 bool OpenExchanges::Put(uint64_t attempt, MemberId client, Ends ends) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ended_) return false;
   Entry entry{std::move(ends), fabric_.clock().NowNs()};
   return entries_.try_emplace(Key(client, attempt), std::move(entry)).second;
 }
 
 std::optional<OpenExchanges::Ends> OpenExchanges::Take(uint64_t attempt, MemberId client) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto entry = entries_.extract(Key(client, attempt));
   if (entry.empty()) return std::nullopt;
   return std::move(entry.mapped().ends);
 }
 
 std::set<MemberId> OpenExchanges::Clients() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::set<MemberId> clients;
   for (const auto& [key, entry] : entries_) clients.insert(key.first);
   return clients;
@@ -33,7 +33,7 @@ std::set<MemberId> OpenExchanges::Clients() {
 
 void OpenExchanges::DropOf(MemberId client) {
   std::vector<Entry> dropped;  // destroyed without the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     if (entry->first.first == client) dropped.push_back(std::move(entry->second));
     entry = entry->first.first == client ? entries_.erase(entry) : std::next(entry);
@@ -42,7 +42,7 @@ void OpenExchanges::DropOf(MemberId client) {
 
 void OpenExchanges::DropOld() {
   std::vector<Entry> dropped;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const int64_t oldest_ns = fabric_.clock().NowNs() - kWaitNs;
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const bool old = entry->second.since_ns < oldest_ns;
@@ -53,7 +53,7 @@ void OpenExchanges::DropOld() {
 
 void OpenExchanges::End() {
   std::map<Key, Entry> dropped;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ended_ = true;
   dropped.swap(entries_);
 }

@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/strong_id.h"
 #include "computeserver/attempt_queue.h"
 #include "execution/exchange/endpoint.h"
@@ -52,9 +52,9 @@ class OpenExchanges {
   };
 
   fabric::Fabric& fabric_;
-  std::mutex mutex_;  // guards the members below
-  std::map<Key, Entry> entries_;
-  bool ended_ = false;
+  Mutex mutex_;
+  std::map<Key, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace nam::computeserver

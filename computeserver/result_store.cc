@@ -27,14 +27,14 @@ absl::StatusOr<std::unique_ptr<ResultStore>> ResultStore::Create(fabric::Fabric&
 }
 
 std::set<MemberId> ResultStore::Clients() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   std::set<MemberId> clients;
   for (const auto& [key, entry] : entries_) clients.insert(key.first);
   return clients;
 }
 
 void ResultStore::DropOf(MemberId client) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(entries_, [&](const auto& entry) { return entry.first.first == client; });
 }
 
@@ -59,7 +59,7 @@ absl::StatusOr<ResultStore::Place> ResultStore::Put(uint64_t attempt, MemberId c
   Entry entry;
   for (const std::span<const std::byte> page : pages) entry.bytes += page.size();
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto former = entries_.find(key); former != entries_.end()) {
       entry.own = std::move(former->second.own);
       entries_.erase(former);
@@ -87,13 +87,13 @@ absl::StatusOr<ResultStore::Place> ResultStore::PutInOwn(const Key& key, Entry e
   }
   Copy(pages, entry.own->data());
   const Place place{entry.own->rkey(), 0};
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   entries_.insert_or_assign(key, std::move(entry));
   return place;
 }
 
 void ResultStore::Release(uint64_t attempt, MemberId client) {
-  std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   entries_.erase({client, attempt});
 }
 

@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/strong_id.h"
 #include "fabric/fabric.h"
 
@@ -37,7 +37,7 @@ class ResultStore {
   /// Drops those of a client that is gone.
   void DropOf(MemberId client);
   bool empty() {
-    std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     return entries_.empty();
   }
 
@@ -52,12 +52,12 @@ class ResultStore {
   absl::StatusOr<Place> PutInOwn(const Key& key, Entry entry,
                                  std::span<const std::span<const std::byte>> pages);
   /// First fit among the entries of the shared region.
-  std::optional<uint64_t> FindRoom(uint64_t bytes) const;
+  std::optional<uint64_t> FindRoom(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   fabric::Fabric& fabric_;
   std::unique_ptr<fabric::MemoryRegion> shared_;
-  std::mutex mutex_;
-  std::map<Key, Entry> entries_;
+  Mutex mutex_;
+  std::map<Key, Entry> entries_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::computeserver

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "catalog/address.h"
 #include "catalog/attachment.h"
@@ -108,7 +108,7 @@ class ComputeServerImpl final : public ComputeServer {
             .results = !results_->empty()};
   }
   void Shutdown(Deadline deadline) override {
-    const std::lock_guard lock(shutdown_mutex_);
+    const MutexLock lock(shutdown_mutex_);
     stopping_ = true;
     compactor_.Stop();
     exchanges_.End();  // the turns that they hold end, too
@@ -122,12 +122,12 @@ class ComputeServerImpl final : public ComputeServer {
  private:
   /// Null before Join, and once the server has shut down.
   std::shared_ptr<catalog::Membership> Now() const {
-    const std::lock_guard lock(membership_mutex_);
+    const MutexLock lock(membership_mutex_);
     return membership_;
   }
   void EndMembership() {
     std::shared_ptr<catalog::Membership> over;  // leaves without the lock
-    const std::lock_guard lock(membership_mutex_);
+    const MutexLock lock(membership_mutex_);
     over.swap(membership_);
   }
   /// Waits until attempts have finished what they had claimed and their results have been read, as long as
@@ -173,8 +173,9 @@ class ComputeServerImpl final : public ComputeServer {
   const ComputeServerOptions options_;
   const catalog::FabricOpener open_fabric_;
   const std::unique_ptr<catalog::Attachment> attachment_;
-  std::mutex sockets_mutex_;                 // guards the next member:
-  std::unique_ptr<fabric::Fabric> sockets_;  // for exchanges, opened on demand; outlives them
+  Mutex sockets_mutex_;
+  // For exchanges, opened on demand; outlives them.
+  std::unique_ptr<fabric::Fabric> sockets_ ABSL_GUARDED_BY(sockets_mutex_);
   execution::ChannelPool channels_;
   execution::ChannelPool claim_channels_;
   TableCache cache_;
@@ -188,11 +189,11 @@ class ComputeServerImpl final : public ComputeServer {
   OpenAttempts open_;  // use the members above
   OpenExchanges exchanges_;
   std::atomic<bool> stopping_ = false;
-  std::mutex shutdown_mutex_;
+  Mutex shutdown_mutex_;
   std::unique_ptr<fabric::Listener> listener_;
   std::unique_ptr<catalog::ControlServer> control_server_;
-  mutable std::mutex membership_mutex_;  // guards the members below
-  std::shared_ptr<catalog::Membership> membership_;
+  mutable Mutex membership_mutex_;
+  std::shared_ptr<catalog::Membership> membership_ ABSL_GUARDED_BY(membership_mutex_);
 };
 
 void ComputeServerImpl::Drain(Deadline deadline) {
@@ -275,15 +276,14 @@ absl::StatusOr<std::unique_ptr<execution::Endpoint>> ComputeServerImpl::OpenEndp
     execution::EndpointOptions options, bool sockets) {
   NAM_ASSIGN_OR_RETURN(fabric::Fabric* const fabric, ExchangeFabric(sockets));
   // Simulated hosts have no sockets, but pay for them.
-  if (sockets && fabric->kind() == fabric::Kind::kSim)
-    options.message_cost = execution::kIpOverInfinibandCost;
+  if (sockets && fabric->capabilities().simulated) options.message_cost = execution::kIpOverInfinibandCost;
   return execution::SendReceiveEndpoint::Open(*fabric, std::move(options), exchange_host_);
 }
 
 absl::StatusOr<fabric::Fabric*> ComputeServerImpl::ExchangeFabric(bool sockets) {
   fabric::Fabric& own = attachment_->fabric();
-  if (!sockets || own.kind() == fabric::Kind::kTcp || own.kind() == fabric::Kind::kSim) return &own;
-  const std::lock_guard lock(sockets_mutex_);
+  if (!sockets || own.capabilities().sockets) return &own;
+  const MutexLock lock(sockets_mutex_);
   if (sockets_ == nullptr) {
     NAM_ASSIGN_OR_RETURN(sockets_, open_fabric_({.kind = fabric::Kind::kTcp,
                                                  .secret = options_.catalog.secret,
@@ -550,9 +550,9 @@ absl::Status ComputeServerImpl::Listen() {
   const bool has_host = catalog::SplitAddress(fabric_address_).ok();
   NAM_ASSIGN_OR_RETURN(const auto listens,
                        catalog::SplitAddress(has_host ? fabric_address_ : control_server_->address()));
-  exchange_host_ = attachment_->fabric().kind() == fabric::Kind::kSim ? "" : listens.first;
+  exchange_host_ = listens.first;
   if (has_host) fabric_address_ = Advertised(fabric_address_);
-  if (attachment_->fabric().kind() == fabric::Kind::kShm) return absl::OkStatus();  // all is on one host
+  if (attachment_->fabric().capabilities().one_host) return absl::OkStatus();
   return catalog::CheckAdvertised(options_.catalog.address, {control_address_, fabric_address_});
 }
 
@@ -571,7 +571,7 @@ absl::Status ComputeServerImpl::Join() {
       catalog::Membership::Join(attachment_->catalog(), attachment_->fabric(), self, std::move(hooks)));
   attachment_->ActAs(*joined);
   LogInfo(absl::StrFormat("joined the cluster as compute server %d", joined->id().value()));
-  const std::lock_guard lock(membership_mutex_);
+  const MutexLock lock(membership_mutex_);
   membership_ = std::move(joined);
   return absl::OkStatus();
 }

@@ -10,7 +10,7 @@ namespace nam::computeserver {
 absl::StatusOr<std::shared_ptr<const proto::Table>> TableCache::Table(const std::string& name,
                                                                       uint64_t allocation) {
   {
-    std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = tables_.find(name);
     if (found != tables_.end() && found->second->allocation() == allocation) return found->second;
   }
@@ -26,7 +26,7 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> TableCache::Table(const std:
     }
     table = std::move(older);
   }
-  std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (tables_.size() >= kMostTables) {
     tables_.clear();
     known_.clear();
@@ -43,7 +43,7 @@ std::shared_ptr<storage::KnownBlocks> TableCache::Known(const proto::Table& tabl
     for (const proto::Chain& chain : table.partitions()) blocks.push_back(chain.blocks());
     return std::make_shared<storage::KnownBlocks>(blocks);
   };
-  std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   // Another version may have replaced it meanwhile: then knowledge about this one would never be dropped.
   const auto cached = tables_.find(table.name());
   if (cached == tables_.end() || cached->second->allocation() != table.allocation()) return made();
@@ -57,14 +57,14 @@ absl::StatusOr<std::shared_ptr<const storage::Dictionary>> TableCache::Dictionar
                                                                                   uint32_t group) {
   const std::pair<uint64_t, uint32_t> key{catalog::GroupId(table, group), column};
   {
-    std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = dictionaries_.find(key);
     if (found != dictionaries_.end()) return found->second;
   }
   const proto::Dictionary description = catalog::GroupColumnOf(table, group, column).encoding().dictionary();
   NAM_ASSIGN_OR_RETURN(execution::ChannelPool::Lease channel, channels_.Acquire());
   NAM_ASSIGN_OR_RETURN(auto dictionary, partitioner::ReadDictionary(*channel, description));
-  std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (dictionary_bytes_ + description.bytes() > kMostDictionaryBytes) {
     dictionaries_.clear();
     dictionary_bytes_ = 0;

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "catalog/client.h"
 #include "execution/channel_pool.h"
 #include "proto/table.pb.h"
@@ -37,11 +37,12 @@ class TableCache {
 
   catalog::Client& catalog_;
   execution::ChannelPool& channels_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const proto::Table>> tables_;
-  std::map<std::pair<uint64_t, uint32_t>, std::shared_ptr<const storage::Dictionary>> dictionaries_;
-  uint64_t dictionary_bytes_ = 0;
-  std::map<uint64_t, std::shared_ptr<storage::KnownBlocks>> known_;  // by allocation
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<const proto::Table>> tables_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<uint64_t, uint32_t>, std::shared_ptr<const storage::Dictionary>> dictionaries_
+      ABSL_GUARDED_BY(mutex_);
+  uint64_t dictionary_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, std::shared_ptr<storage::KnownBlocks>> known_ ABSL_GUARDED_BY(mutex_);  // by allocation
 };
 
 }  // namespace nam::computeserver

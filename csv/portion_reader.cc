@@ -36,7 +36,7 @@ PortionReader::PortionReader(std::vector<std::string> paths, const Dialect& dial
 PortionReader::~PortionReader() = default;
 
 absl::StatusOr<bool> PortionReader::Next(Portion& portion) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (failed_) return false;
   failed_ = true;  // cleared on success
   while (source_ == nullptr || (ended_ && rest_.empty())) {

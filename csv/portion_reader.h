@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "csv/byte_source.h"
 #include "csv/dialect.h"
 
@@ -50,10 +50,10 @@ class PortionReader {
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  absl::StatusOr<bool> OpenNext();
-  absl::Status Fill(size_t bytes);
-  absl::Status SkipLines();
-  absl::Status Cut(Portion& portion);
+  absl::StatusOr<bool> OpenNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Fill(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status SkipLines() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Cut(Portion& portion) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<std::string> paths_;
   const Dialect dialect_;
@@ -62,15 +62,15 @@ class PortionReader {
   uint64_t bytes_ = 0;
   std::atomic<uint64_t> bytes_read_ = 0;
 
-  std::mutex mutex_;  // guards the members below
-  std::unique_ptr<ByteSource> source_;
-  size_t next_path_ = 0;
-  bool ended_ = false;  // source_ is used up
-  bool failed_ = false;
-  bool at_begin_ = false;
-  std::string rest_;  // bytes of source_ after the last portion
-  uint64_t line_ = 1;
-  uint64_t portions_ = 0;
+  Mutex mutex_;
+  std::unique_ptr<ByteSource> source_ ABSL_GUARDED_BY(mutex_);
+  size_t next_path_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // source_ is used up
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool at_begin_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string rest_ ABSL_GUARDED_BY(mutex_);  // bytes of source_ after the last portion
+  uint64_t line_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t portions_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace nam::csv

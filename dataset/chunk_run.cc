@@ -56,7 +56,7 @@ absl::Status ChunkRun::Run(uint64_t chunks,
   if (failed_chunk_ != kNone) return error_;
   if (options_.cancelled && *options_.cancelled && next_chunk_ < chunks) return CancelledByCaller();
   if (options_.progress) {
-    const std::lock_guard lock(progress_mutex_);
+    const MutexLock lock(progress_mutex_);
     CallProgress(rows_done(), true);
   }
   return absl::OkStatus();
@@ -73,7 +73,7 @@ void ChunkRun::Work(uint64_t chunks, ChunkWorker& worker) {
 }
 
 void ChunkRun::Fail(uint64_t chunk, absl::Status status) {
-  const std::lock_guard lock(error_mutex_);
+  const MutexLock lock(error_mutex_);
   if (chunk >= failed_chunk_) return;
   error_ = std::move(status);
   failed_chunk_ = chunk;
@@ -94,8 +94,9 @@ absl::Status ChunkRun::Emit(uint64_t chunk, const Sink& sink, const partitioner:
 void ChunkRun::Report(uint64_t rows, uint64_t rows_expected) {
   rows_done_.fetch_add(rows, std::memory_order_relaxed);
   if (!options_.progress) return;
-  const std::unique_lock lock(progress_mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || fabric_.clock().NowNs() < next_progress_ns_) return;
+  if (!progress_mutex_.TryLock()) return;
+  const MutexLock lock(progress_mutex_, std::adopt_lock);
+  if (fabric_.clock().NowNs() < next_progress_ns_) return;
   CallProgress(rows_expected, false);
   next_progress_ns_ = fabric_.clock().NowNs() + options_.progress_interval_us * 1000;
 }

@@ -5,11 +5,11 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 #include "partitioner/column_batch.h"
 
@@ -80,7 +80,7 @@ class ChunkRun {
 
   void Work(uint64_t chunks, ChunkWorker& worker);
   void Fail(uint64_t chunk, absl::Status status);
-  void CallProgress(uint64_t rows_expected, bool finished);  // requires progress_mutex_
+  void CallProgress(uint64_t rows_expected, bool finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(progress_mutex_);
 
   fabric::Fabric& fabric_;
   const WorkOptions& options_;
@@ -88,11 +88,11 @@ class ChunkRun {
   const int64_t start_ns_;
   std::atomic<uint64_t> next_chunk_ = 0;
   std::atomic<uint64_t> failed_chunk_ = kNone;  // the lowest; written under error_mutex_
-  std::mutex error_mutex_;
-  absl::Status error_;  // of failed_chunk_
+  Mutex error_mutex_;
+  absl::Status error_ ABSL_GUARDED_BY(error_mutex_);  // of failed_chunk_
   std::atomic<uint64_t> rows_done_ = 0;
-  std::mutex progress_mutex_;
-  int64_t next_progress_ns_;
+  Mutex progress_mutex_;
+  int64_t next_progress_ns_ ABSL_GUARDED_BY(progress_mutex_);
 };
 
 }  // namespace nam::dataset

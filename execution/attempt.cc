@@ -149,7 +149,7 @@ class Attempt::Worker {
   }
 
   void AddRows(size_t p, std::span<const uint64_t> rows) {
-    const std::scoped_lock lock(attempt_.mutex_);
+    const MutexLock lock(attempt_.mutex_);
     std::vector<uint64_t>& all = attempt_.progress_[p]->rows;
     for (size_t i = 0; i < rows.size(); ++i) all[i] += rows[i];
   }
@@ -273,14 +273,14 @@ Attempt::Attempt(PreparedStage& stage, MulticastBuild multicast, ChannelPool& ch
 Attempt::~Attempt() = default;
 
 void Attempt::Fail(const absl::Status& status) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   // Later cancellations follow from the first failure.
   if (first_error_.ok()) first_error_ = status;
   cancel_ = true;
 }
 
 void Attempt::ReadInstead(const absl::Status& why) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   multicast_failure_ = std::string(why.message());
   read_instead_ = true;
 }
@@ -313,14 +313,14 @@ void Attempt::Start() {
       const absl::Status status = RunThread(static_cast<size_t>(t));
       if (!status.ok()) Fail(status);
       {
-        const std::scoped_lock lock(mutex_);
+        const MutexLock lock(mutex_);
         --running_;
       }
       Tell();
     });
     if (!started.ok()) {
       Fail(started.status());
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       running_ -= threads_ - t;
       return;
     }
@@ -329,7 +329,7 @@ void Attempt::Start() {
 }
 
 void Attempt::Tell() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (told_ != nullptr) told_->Set();
 }
 
@@ -338,7 +338,7 @@ bool Attempt::Await(const std::function<void()>& while_waiting) {
   while (true) {
     std::shared_ptr<fabric::Event> told;
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       if (running_ == 0) break;
       if (full != nullptr && full->full()) return true;
       told = told_ = channels_.fabric().CreateEvent();

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "execution/channel_pool.h"
 #include "execution/exchange/endpoint.h"
 #include "execution/prepared_stage.h"
@@ -137,13 +137,13 @@ class Attempt {
   std::unique_ptr<fabric::Event> opened_;
   std::atomic<bool> read_instead_ = false;
 
-  mutable std::mutex mutex_;  // guards what follows while threads run
-  int running_;
-  std::shared_ptr<fabric::Event> told_;  // wakes Await
+  mutable Mutex mutex_;  // guards the two errors, too, while threads run
+  int running_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<fabric::Event> told_ ABSL_GUARDED_BY(mutex_);  // wakes Await
   absl::Status first_error_;
   std::string multicast_failure_;
-  std::vector<std::unique_ptr<fabric::Thread>>
-      running_threads_;  // belongs to Start's caller; last: joined first
+  // Belongs to Start's caller; last: joined first.
+  std::vector<std::unique_ptr<fabric::Thread>> running_threads_;
 };
 
 }  // namespace nam::execution

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 #include "fabric/region_directory.h"
 #include "storage/channel.h"
@@ -38,7 +38,7 @@ class ChannelPool {
   absl::StatusOr<Lease> Acquire() {
     const MemberId self = directory_.Self().id;
     {
-      std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       std::erase_if(idle_, [self](const auto& channel) { return channel->member() != self; });
       if (!idle_.empty()) {
         std::unique_ptr<storage::Channel> channel = std::move(idle_.back());
@@ -53,21 +53,21 @@ class ChannelPool {
   fabric::Fabric& fabric() { return fabric_; }
   /// Drops idle channels: their queue pairs may lead to a dead server.
   void Clear() {
-    std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     idle_.clear();
   }
 
  private:
   static constexpr size_t kMostIdle = 64;
   void Return(std::unique_ptr<storage::Channel> channel) {
-    std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (idle_.size() < kMostIdle) idle_.push_back(std::move(channel));
   }
   fabric::Fabric& fabric_;
   fabric::RegionDirectory& directory_;
   const storage::ChannelOptions options_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<storage::Channel>> idle_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<storage::Channel>> idle_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::execution

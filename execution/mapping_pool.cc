@@ -22,7 +22,7 @@ std::optional<MappingPool::Mapping> MappingPool::Map(uint64_t bytes, bool writab
 }
 
 std::optional<MappingPool::Mapping> MappingPool::Acquire(uint64_t bytes_least, uint64_t bytes_most) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto fits = std::find_if(left_.rbegin(), left_.rend(), [&](const Left& left) {
     return left.mapping.bytes >= bytes_least && left.mapping.bytes <= bytes_most;
   });
@@ -38,7 +38,7 @@ void MappingPool::Leave(const Mapping& mapping, uint64_t touched_bytes) {
   if (touched_bytes > bounds_.of_one) {
     over.push_back({mapping, touched_bytes});
   } else {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     left_.push_back({mapping, touched_bytes});
     left_bytes_ += touched_bytes;
     auto kept = left_.begin();

@@ -2,9 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace nam::execution {
 
@@ -45,9 +46,9 @@ class MappingPool {
   static void Unmap(const std::vector<Left>& left);
 
   const Bounds bounds_;
-  std::mutex mutex_;
-  std::vector<Left> left_;   // the oldest first
-  uint64_t left_bytes_ = 0;  // touched
+  Mutex mutex_;
+  std::vector<Left> left_ ABSL_GUARDED_BY(mutex_);   // the oldest first
+  uint64_t left_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // touched
 };
 
 }  // namespace nam::execution

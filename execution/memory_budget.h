@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
 #include "base/check.h"
+#include "base/mutex.h"
 
 /// Bounds of memory:
 ///
@@ -82,7 +82,7 @@ class MemoryGrant {
 
   /// Takes until `bytes` more than `used` are granted.
   bool Grow(uint64_t used, uint64_t bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const uint64_t granted = granted_.load(std::memory_order_relaxed);
     if (used <= granted && bytes <= granted - used) return true;  // another thread has done it
     if (bytes > memory_.bytes()) return Refuse();
@@ -101,7 +101,7 @@ class MemoryGrant {
   }
 
   ServerMemory& memory_;
-  std::mutex mutex_;  // guards growth
+  Mutex mutex_;  // guards growth
   std::atomic<uint64_t> granted_;
   std::atomic<uint64_t> used_ = 0;
   std::atomic<bool> refused_ = false;

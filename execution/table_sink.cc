@@ -153,7 +153,7 @@ Step TableSink::Add(TaskContext& context, const partitioner::ColumnBatch& batch,
 
 absl::StatusOr<TableSink::Entry> TableSink::Enter(uint64_t bytes, const std::atomic<bool>& cancel,
                                                   const Gate*& gate) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   gate = &gates_.back();
   if (full_) return Entry::kWait;
   const bool enough = charged_ > 0 && charged_ + bytes > group_bytes_;
@@ -178,7 +178,7 @@ absl::StatusOr<TableSink::Entry> TableSink::Enter(uint64_t bytes, const std::ato
 }
 
 bool TableSink::Leave() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   --entered_;
   return full_ && entered_ == 0;
 }
@@ -187,7 +187,7 @@ absl::Status TableSink::WriteGroup(TaskContext& context) {
   context.Settle();
   absl::StatusOr<proto::Table> group = writer_->Write();
   NAM_RETURN_IF_ERROR(TableError(group.status()));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   groups_.push_back(*std::move(group));
   for (const auto& [member, bytes] : writer_->written_bytes()) written_bytes_[member] += bytes;
   writer_.reset();

@@ -6,11 +6,11 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/strong_id.h"
 #include "catalog/attachment.h"
 #include "execution/expression/program.h"
@@ -92,12 +92,13 @@ class TableSink final : public Sink {
   const uint64_t group_bytes_;  // a group is written when it would exceed this
   const uint64_t batch_bytes_;  // a batch is staged from this size on
 
-  std::mutex mutex_;                                  // guards what follows while tasks run
-  std::unique_ptr<partitioner::GroupWriter> writer_;  // has the staged rows; used outside of the lock
-  uint64_t charged_ = 0;                              // bytes taken from the budget for them
-  int entered_ = 0;                                   // tasks that are staging rows
-  bool full_ = false;                                 // no task may enter
-  std::deque<Gate> gates_;                            // the last one opens when the group is written
+  Mutex mutex_;  // guards what follows while tasks run
+  // Has the staged rows; used outside of the lock.
+  std::unique_ptr<partitioner::GroupWriter> writer_;
+  uint64_t charged_ ABSL_GUARDED_BY(mutex_) = 0;    // bytes taken from the budget for them
+  int entered_ ABSL_GUARDED_BY(mutex_) = 0;         // tasks that are staging rows
+  bool full_ ABSL_GUARDED_BY(mutex_) = false;       // no task may enter
+  std::deque<Gate> gates_ ABSL_GUARDED_BY(mutex_);  // the last one opens when the group is written
   std::vector<proto::Table> groups_;
   std::map<MemoryServerId, uint64_t> written_bytes_;
 };

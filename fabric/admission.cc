@@ -18,10 +18,10 @@ Admission::Admission(MemberKeys& keys)
 
 void Admission::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   thread_.reset();
 }
 
@@ -32,10 +32,10 @@ void Admission::Ask(const MemberClaim& claim, Decided decide) {
     return;
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!stopping_ && waiting_.size() < waiting_max_) {
       waiting_.push_back(std::move(question));
-      changed_.notify_all();
+      changed_.NotifyAll();
       return;
     }
   }
@@ -52,14 +52,15 @@ void Admission::Decide(Question question, const MemberKey* key) {
 }
 
 void Admission::Run() {
-  std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
-    if (stopping_) return;
-    std::vector<Question> questions = std::exchange(waiting_, {});
-    lock.unlock();
+    std::vector<Question> questions;
+    {
+      const MutexLock lock(mutex_);
+      while (!stopping_ && waiting_.empty()) changed_.Wait(mutex_);
+      if (stopping_) return;
+      questions = std::exchange(waiting_, {});
+    }
     Answer(std::move(questions));
-    lock.lock();
   }
 }
 

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 #include "fabric/member.h"
 #include "fabric/member_connections.h"
@@ -56,10 +55,10 @@ class Admission {
   MemberKeys& keys_;
   const size_t waiting_max_;
   const std::shared_ptr<MemberConnections> connections_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Question> waiting_;   // under mutex_
-  bool stopping_ = false;           // under mutex_
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::vector<Question> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<Thread> thread_;  // last: it uses everything above
 };
 

@@ -37,8 +37,13 @@ absl::StatusOr<Kind> ParseRealKind(std::string_view name) {
       "the fabric sim has no processes: choose shm, tcp or verbs, or simulate whole clusters with `nam sim`");
 }
 
+bool CanEncrypt(Kind kind) {
+  return kind == Kind::kTcp;
+}
+
 std::string AnyAddress(Kind kind, const std::string& host) {
-  return kind == Kind::kShm ? "@" : host + ":0";
+  if (kind == Kind::kShm) return "@";
+  return kind == Kind::kSim ? ":0" : host + ":0";
 }
 
 std::string_view OpcodeName(Opcode opcode) {

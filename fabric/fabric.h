@@ -44,6 +44,8 @@ namespace nam::fabric {
 
 enum class Kind : uint8_t { kShm, kTcp, kVerbs, kSim };
 std::string_view KindName(Kind kind);
+/// Whether fabrics of the kind can encrypt what members move.
+bool CanEncrypt(Kind kind);
 absl::StatusOr<Kind> ParseKind(std::string_view name);
 /// Like ParseKind, but only kinds that real processes can use: `sim` needs a simulated world.
 absl::StatusOr<Kind> ParseRealKind(std::string_view name);
@@ -312,7 +314,8 @@ class DatagramQueuePair {
 /// Describes a failed completion: operation, status, queue pair state, peer, likely cause.
 absl::Status CompletionError(const Completion& completion, const QueuePair& queue_pair);
 
-/// A listen address that lets the provider choose: a free port of `host`, or a socket name.
+/// A listen address that lets the provider choose: a free port of `host`, or a socket name. A simulated
+/// process has one host.
 std::string AnyAddress(Kind kind, const std::string& host);
 
 /// The owner of a passive listener, as the source of its members' keys.
@@ -357,6 +360,11 @@ class Listener {
 struct Capabilities {
   bool in_place = false;         // QueuePair::View
   bool posts_are_calls = false;  // each Post is a system call, so batch work requests
+  bool card_moves = false;       // cards move bytes while processors compute
+  bool one_host = false;         // reaches processes of its own host only; addresses have no host
+  bool sockets = false;          // its messages are those of sockets, or of their model
+  bool simulated = false;        // time, hosts and their network are a model
+  int processors = 1;            // of this process's host, for its threads
 };
 
 /// Datagrams that never reached an application since the fabric was opened, by cause.

@@ -109,26 +109,26 @@ void Gate::TryDrain() {
 
 Grants::Opening::Opening(Grants& grants, MemoryServerId server)
     : grants_(grants), server_(server), number_([&grants, server] {
-        const std::lock_guard lock(grants.mutex_);
+        const MutexLock lock(grants.mutex_);
         grants.openings_.emplace(server, ++grants.last_opening_);
         return grants.last_opening_;
       }()) {}
 
 // EndAll may have dropped the entries, and the server may have opened the memory for the member of now.
 Grants::Opening::~Opening() {
-  const std::lock_guard lock(grants_.mutex_);
+  const MutexLock lock(grants_.mutex_);
   for (const auto& [allocation, attempt] : added_) grants_.EntryOf(allocation, attempt, server_, number_);
   grants_.openings_.erase({server_, number_});
 }
 
 std::shared_ptr<Grant> Grants::Opening::Add(AllocationId allocation, uint64_t attempt) {
   added_.emplace_back(allocation, attempt);
-  const std::lock_guard lock(grants_.mutex_);
+  const MutexLock lock(grants_.mutex_);
   return grants_.EntryOf(allocation, attempt, server_, number_).grant;
 }
 
 bool Grants::Opening::Confirm(const Grant& grant) {
-  const std::lock_guard lock(grants_.mutex_);
+  const MutexLock lock(grants_.mutex_);
   Entry& entry = grants_.EntryOf(grant.allocation(), grant.attempt(), server_, number_);
   if (entry.grant.get() != &grant || grant.over()) return false;
   entry.confirmed.insert(server_);
@@ -150,14 +150,14 @@ uint64_t Grants::OpeningsFrom(MemoryServerId server) const {
 }
 
 std::shared_ptr<Grant> Grants::Find(AllocationId allocation, MemoryServerId server) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find({allocation, 0});
   if (found == entries_.end() || !found->second.confirmed.contains(server)) return nullptr;
   return found->second.grant;
 }
 
 std::vector<AllocationId> Grants::Allocations() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<AllocationId> allocations;
   for (const auto& [key, entry] : entries_) {
     if (allocations.empty() || allocations.back() != key.first) allocations.push_back(key.first);
@@ -166,7 +166,7 @@ std::vector<AllocationId> Grants::Allocations() const {
 }
 
 bool Grants::End(std::span<const AllocationId> allocations) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   bool any = false;
   for (const AllocationId allocation : allocations) {
     for (auto at = entries_.lower_bound({allocation, 0});
@@ -179,20 +179,20 @@ bool Grants::End(std::span<const AllocationId> allocations) {
 }
 
 void Grants::EndAttempt(AllocationId allocation, uint64_t attempt) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find({allocation, attempt});
   if (found != entries_.end()) found->second.grant->over_.store(true, std::memory_order_seq_cst);
 }
 
 void Grants::EndAll() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [key, entry] : entries_) entry.grant->over_.store(true, std::memory_order_seq_cst);
   entries_.clear();
 }
 
 std::shared_ptr<Gate> Grants::MakeGate(Clock& clock) {
   auto gate = std::make_shared<Gate>(clock);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (gates_.size() >= gates_max_) {
     std::erase_if(gates_, [](const std::weak_ptr<Gate>& other) { return other.expired(); });
     gates_max_ = 2 * gates_.size() + kGatesLeast;
@@ -202,13 +202,13 @@ std::shared_ptr<Gate> Grants::MakeGate(Clock& clock) {
 }
 
 void Grants::Leave(std::unique_ptr<Unconfirmed> connections) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   unconfirmed_.push_back(std::move(connections));
 }
 
 void Grants::DropConnections() {
   std::vector<std::unique_ptr<Unconfirmed>> all;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   all.swap(unconfirmed_);
 }
 
@@ -223,11 +223,11 @@ std::vector<std::shared_ptr<Gate>> Grants::Gates() const {
 void Grants::ConfirmEnds() {
   std::vector<std::unique_ptr<Unconfirmed>> some;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     some.swap(unconfirmed_);
   }
   std::erase_if(some, [](const std::unique_ptr<Unconfirmed>& one) { return one->Confirmed(); });
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::move(some.begin(), some.end(), std::back_inserter(unconfirmed_));
 }
 
@@ -243,12 +243,12 @@ std::vector<Grants::Closed> Grants::Close() {
   ConfirmEnds();
   std::vector<std::shared_ptr<Gate>> gates;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     gates = Gates();
   }
   for (const std::shared_ptr<Gate>& gate : gates) gate->TryDrain();
   std::vector<Closed> closed;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto is_new = [](const auto& entry) {
     return entry.second.grant->over() && !entry.second.looked.has_value();
   };
@@ -273,7 +273,7 @@ std::vector<Grants::Closed> Grants::Close() {
 }
 
 void Grants::Forget(const Closed& told) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find({told.grant->allocation(), told.grant->attempt()});
   if (found == entries_.end() || found->second.grant != told.grant) return;
   auto& opened = found->second.opened;
@@ -286,7 +286,7 @@ void Grants::Forget(const Closed& told) {
 }
 
 bool Grants::closing() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::any_of(entries_.begin(), entries_.end(),
                      [](const auto& entry) { return entry.second.grant->over(); });
 }

@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/strong_id.h"
 
 /// Tracks the memory that this process may change in memory servers, and tells the servers when the process
@@ -214,22 +214,22 @@ class Grants {
     std::set<MemoryServerId> confirmed;       // have confirmed the grant
     std::optional<Looked> looked;             // gates inside a section when the grant ended, and still in it
   };
-  /// Requires mutex_. Makes the entry if there is none, as for another member's memory.
-  Entry& EntryOf(AllocationId allocation, uint64_t attempt, MemoryServerId server, uint64_t opening);
-  /// Requires mutex_.
-  uint64_t OpeningsFrom(MemoryServerId server) const;
-  /// Requires mutex_.
-  std::vector<std::shared_ptr<Gate>> Gates() const;
+  /// Makes the entry if there is none, as for another member's memory.
+  Entry& EntryOf(AllocationId allocation, uint64_t attempt, MemoryServerId server, uint64_t opening)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t OpeningsFrom(MemoryServerId server) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::shared_ptr<Gate>> Gates() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool PassBarriers(const std::vector<std::shared_ptr<Gate>>& gates);
   void ConfirmEnds();
 
-  mutable std::mutex mutex_;
-  std::map<Key, Entry> entries_;
-  uint64_t last_opening_ = 0;
-  std::set<std::pair<MemoryServerId, uint64_t>> openings_;  // under way
-  std::vector<std::weak_ptr<Gate>> gates_;  // includes gates of destroyed channels, up to gates_max_
-  size_t gates_max_ = 0;
-  std::vector<std::unique_ptr<Unconfirmed>> unconfirmed_;
+  mutable Mutex mutex_;
+  std::map<Key, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_opening_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::set<std::pair<MemoryServerId, uint64_t>> openings_ ABSL_GUARDED_BY(mutex_);  // under way
+  // Includes gates of destroyed channels, up to gates_max_.
+  std::vector<std::weak_ptr<Gate>> gates_ ABSL_GUARDED_BY(mutex_);
+  size_t gates_max_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::unique_ptr<Unconfirmed>> unconfirmed_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::fabric

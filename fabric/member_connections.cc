@@ -8,7 +8,7 @@ bool MemberConnections::Place::Serve(const MemberKey& key, std::shared_ptr<Serve
                                      const std::function<void()>& begin) {
   const std::shared_ptr<MemberConnections> connections = connections_.lock();
   if (connections == nullptr) return false;
-  const std::lock_guard lock(connections->mutex_);
+  const MutexLock lock(connections->mutex_);
   const auto found = connections->entries_.find(ticket_);
   if (found == connections->entries_.end()) return false;
   found->second.key = key;
@@ -22,7 +22,7 @@ void MemberConnections::Place::Leave() {
   const std::shared_ptr<MemberConnections> connections = connections_.lock();
   if (ticket.second == 0 || connections == nullptr) return;
   Entry gone;  // destroyed without the lock
-  const std::lock_guard lock(connections->mutex_);
+  const MutexLock lock(connections->mutex_);
   const auto found = connections->entries_.find(ticket);
   if (found == connections->entries_.end()) return;
   gone = std::move(found->second);
@@ -30,7 +30,7 @@ void MemberConnections::Place::Leave() {
 }
 
 MemberConnections::Place MemberConnections::Register(MemberId member) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Ticket ticket(member, ++last_number_);
   entries_.try_emplace(ticket);
   return Place(weak_from_this(), ticket);
@@ -43,7 +43,7 @@ std::pair<MemberConnections::Entries::iterator, MemberConnections::Entries::iter
 }
 
 std::optional<MemberKey> MemberConnections::KnownKey(MemberId member) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto [entry, last] = Of(member); entry != last; ++entry) {
     if (entry->second.end != nullptr && !entry->second.stopped) return entry->second.key;
   }
@@ -53,7 +53,7 @@ std::optional<MemberKey> MemberConnections::KnownKey(MemberId member) {
 bool MemberConnections::Fence(MemberId member, bool kill) {
   std::map<Ticket, std::shared_ptr<ServedEnd>> ends;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto [entry, last] = Of(member); entry != last;) {
       if (entry->second.end == nullptr) {
         entry = entries_.erase(entry);
@@ -67,7 +67,7 @@ bool MemberConnections::Fence(MemberId member, bool kill) {
   // Without the lock, because an end may wait for a thread that forgets connections.
   const size_t undrained = std::erase_if(ends, [&](const auto& end) { return !end.second->Stop(kill); });
   std::vector<Entry> forgotten;  // destroyed without the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [ticket, end] : ends) {
     const auto found = entries_.find(ticket);
     if (found == entries_.end()) continue;
@@ -80,7 +80,7 @@ bool MemberConnections::Fence(MemberId member, bool kill) {
 std::vector<MemberId> MemberConnections::Members() {
   ForgetTheOver();
   std::vector<MemberId> members;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [ticket, entry] : entries_) {
     if (members.empty() || members.back() != ticket.first) members.push_back(ticket.first);
   }
@@ -90,13 +90,13 @@ std::vector<MemberId> MemberConnections::Members() {
 void MemberConnections::ForgetTheOver() {
   std::vector<std::pair<Ticket, std::shared_ptr<ServedEnd>>> ends;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [ticket, entry] : entries_) {
       if (entry.end != nullptr) ends.emplace_back(ticket, entry.end);
     }
   }
   std::erase_if(ends, [](const auto& end) { return !end.second->Over(); });
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [ticket, end] : ends) entries_.erase(ticket);
 }
 

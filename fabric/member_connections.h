@@ -4,11 +4,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/strong_id.h"
 #include "fabric/member.h"
 
@@ -84,13 +84,12 @@ class MemberConnections : public std::enable_shared_from_this<MemberConnections>
     bool stopped = false;
   };
   using Entries = std::map<Ticket, Entry>;
-  /// Requires mutex_.
-  std::pair<Entries::iterator, Entries::iterator> Of(MemberId member);
+  std::pair<Entries::iterator, Entries::iterator> Of(MemberId member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetTheOver();
 
-  std::mutex mutex_;
-  uint64_t last_number_ = 0;
-  Entries entries_;
+  Mutex mutex_;
+  uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  Entries entries_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::fabric

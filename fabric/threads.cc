@@ -3,8 +3,6 @@
 #include <pthread.h>
 #include <sys/random.h>
 
-#include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/mutex.h"
 #include "base/process_limits.h"
 
 namespace nam::fabric {
@@ -23,34 +22,27 @@ class RealEvent final : public Event {
  public:
   void Set() override {
     // Notifies under the lock: the waiter may destroy the event as soon as it sees the flag.
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     set_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   bool IsSet() const override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return set_;
   }
 
   bool Wait(Deadline deadline) override {
-    std::unique_lock lock(mutex_);
-    const auto is_set = [this] { return set_; };
-    if (deadline.ns == Deadline::Never().ns) {
-      changed_.wait(lock, is_set);
-      return true;
+    const MutexLock lock(mutex_);
+    while (!set_ && changed_.WaitUntil(mutex_, deadline)) {
     }
-    // steady_clock is CLOCK_MONOTONIC, the clock of deadlines.
-    return changed_.wait_until(
-        lock,
-        std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline.ns < 0 ? 0 : deadline.ns)),
-        is_set);
+    return set_;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool set_ = false;
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  bool set_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 /// An operating system thread that runs bodies, one at a time.
@@ -59,50 +51,53 @@ class Worker {
   Worker() : thread_([this] { Loop(); }) {}
   ~Worker() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       leaving_ = true;
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
     thread_.join();
   }
 
   void Start(std::string name, std::function<void()> body) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     name_ = std::move(name);
     body_ = std::move(body);
     done_ = false;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   /// Waits until the body has returned and its captures are destroyed.
   void Await() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return done_; });
+    const MutexLock lock(mutex_);
+    while (!done_) changed_.Wait(mutex_);
   }
 
  private:
   void Loop() {
-    std::unique_lock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [this] { return body_ != nullptr || leaving_; });
-      if (body_ == nullptr) return;
-      std::function<void()> body = std::exchange(body_, nullptr);
-      std::string name = std::exchange(name_, {});
-      lock.unlock();
+      std::function<void()> body;
+      std::string name;
+      {
+        const MutexLock lock(mutex_);
+        while (body_ == nullptr && !leaving_) changed_.Wait(mutex_);
+        if (body_ == nullptr) return;
+        body = std::exchange(body_, nullptr);
+        name = std::exchange(name_, {});
+      }
       pthread_setname_np(pthread_self(), name.c_str());
       body();
       body = nullptr;
       pthread_setname_np(pthread_self(), "nam-parked");
-      lock.lock();
+      const MutexLock lock(mutex_);
       done_ = true;
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;  // with mutex_
-  std::string name_;
-  std::function<void()> body_;
-  bool done_ = false, leaving_ = false;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::string name_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> body_ ABSL_GUARDED_BY(mutex_);
+  bool done_ ABSL_GUARDED_BY(mutex_) = false, leaving_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // starts after all members above
 };
 
@@ -123,7 +118,7 @@ class ParkedWorkers {
 
   std::unique_ptr<Worker> Take() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!parked_.empty()) {
         std::unique_ptr<Worker> worker = std::move(parked_.back());
         parked_.pop_back();
@@ -134,15 +129,15 @@ class ParkedWorkers {
   }
 
   void Give(std::unique_ptr<Worker> worker) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (parked_.size() < kParkedMax) parked_.push_back(std::move(worker));
   }
 
  private:
   static constexpr size_t kParkedMax = 16;
 
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Worker>> parked_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Worker>> parked_ ABSL_GUARDED_BY(mutex_);
 };
 
 class RealThread final : public Thread {

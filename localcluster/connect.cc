@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/interruption.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "catalog/control_plane.h"
 #include "localcluster/state_directory.h"
@@ -33,9 +33,9 @@ absl::StatusOr<catalog::ControlPlane*> OpenControlPlane(const catalog::TlsFiles&
   if (!tls.given()) return &catalog::GrpcControlPlane();
   NAM_ASSIGN_OR_RETURN(auto made, catalog::MakeGrpcControlPlane(tls));
   // Like GrpcControlPlane(), they are never destroyed. They stay reachable, so they are not leaks.
-  static std::mutex mutex;
+  static Mutex mutex;
   static auto& kept = *new std::vector<std::unique_ptr<catalog::ControlPlane>>;
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   return kept.emplace_back(std::move(made)).get();
 }
 

@@ -1,11 +1,11 @@
 #include "localcluster/local_cluster.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/processors.h"
 #include "base/status_macros.h"
 #include "localcluster/data_layout.h"
 #include "localcluster/memory_room.h"
@@ -105,7 +105,7 @@ absl::Status LocalCluster::StartAll(int interrupt_fd) {
   const std::string leases = catalog_->ReadyValue("leases");
   catalog_->ReplaceArgument(absl::StrCat("--lease-port=", leases.substr(leases.find_last_of(':') + 1)));
 
-  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int processors = HostProcessors();
   compute_threads_ =
       options_.threads > 0 ? options_.threads : std::max(1, processors / options_.compute_servers);
   // A host's query memory is shared out among its compute servers, like its processors.

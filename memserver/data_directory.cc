@@ -256,7 +256,7 @@ absl::StatusOr<DataDirectory::Contents> DataDirectory::ReadInto(MemoryPool& pool
     names.push_back(file.name);
   }
   const std::vector<absl::Status> read = ReadPieces(directory_.get(), names, pieces, fabric);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (size_t i = 0; i < files.size(); ++i) {
     if (read[i].ok()) {
       contents.whole.push_back(files[i].allocation);
@@ -279,19 +279,19 @@ absl::StatusOr<DataDirectory::Contents> DataDirectory::ReadInto(MemoryPool& pool
 absl::StatusOr<uint64_t> DataDirectory::Seal(AllocationId allocation, MemoryPool& pool,
                                              const std::function<bool()>& cancelled) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (sealing_ >= kSealingMax)
       return absl::ResourceExhaustedError(absl::StrFormat("%d loads are being sealed; try again", sealing_));
     ++sealing_;
   }
   absl::StatusOr<uint64_t> bytes;
   {
-    const std::lock_guard writing(writing_);
+    const MutexLock writing(writing_);
     bytes = Write(allocation, pool, cancelled);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     written_ = {};
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   --sealing_;
   return bytes;
 }
@@ -301,7 +301,7 @@ absl::StatusOr<uint64_t> DataDirectory::Write(AllocationId allocation, MemoryPoo
   NAM_ASSIGN_OR_RETURN(const std::vector<Extent> extents, pool.Seal(allocation));
   SealedHeader header{.identity = identity_, .allocation = allocation, .extents = extents, .checksums = {}};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (sealed_.contains(allocation)) return header.data_bytes();  // repeated because the answer was lost
     written_ = allocation;
   }
@@ -322,7 +322,7 @@ absl::StatusOr<uint64_t> DataDirectory::Write(AllocationId allocation, MemoryPoo
 
 // An allocation that is over by now gets no file, however far its seal came.
 absl::Status DataDirectory::Finish(AllocationId allocation, const MemoryPool& pool) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (written_ != allocation || !pool.Lives(allocation)) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "allocation %d is over: its load was aborted, or the loader's lease has ended", allocation.value()));
@@ -344,7 +344,7 @@ absl::Status DataDirectory::Finish(AllocationId allocation, const MemoryPool& po
 }
 
 bool DataDirectory::Remove(AllocationId allocation) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (written_ == allocation) written_ = {};
   if (!sealed_.contains(allocation) && !damaged_.contains(allocation)) return true;
   const std::string name = SealedFileName(allocation);
@@ -364,7 +364,7 @@ bool DataDirectory::Remove(AllocationId allocation) {
 }
 
 std::vector<AllocationId> DataDirectory::Damaged() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return {damaged_.begin(), damaged_.end()};
 }
 

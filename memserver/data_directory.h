@@ -4,13 +4,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/strong_id.h"
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
@@ -91,13 +91,14 @@ class DataDirectory {
   UniqueFd lock_;
   DirectoryIdentity identity_;
 
-  std::mutex writing_;  // one file at a time: they share the disk anyway
-  mutable std::mutex mutex_;
-  size_t sealing_ = 0;             // in progress or waiting
-  AllocationId written_;           // in progress
-  std::set<AllocationId> sealed_;  // with whole files
-  std::set<AllocationId> damaged_;
-  std::set<AllocationId> unremoved_;  // these are in either set and are over, but the disk refuses
+  Mutex writing_;  // one file at a time: they share the disk anyway
+  mutable Mutex mutex_;
+  size_t sealing_ ABSL_GUARDED_BY(mutex_) = 0;             // in progress or waiting
+  AllocationId written_ ABSL_GUARDED_BY(mutex_);           // in progress
+  std::set<AllocationId> sealed_ ABSL_GUARDED_BY(mutex_);  // with whole files
+  std::set<AllocationId> damaged_ ABSL_GUARDED_BY(mutex_);
+  // These are in either set and are over, but the disk refuses.
+  std::set<AllocationId> unremoved_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::memserver

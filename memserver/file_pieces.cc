@@ -8,19 +8,19 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <mutex>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/mutex.h"
+#include "base/processors.h"
 #include "base/unique_fd.h"
 #include "storage/checksum.h"
 
 namespace nam::memserver {
 namespace {
 
-constexpr unsigned kReadersMin = 4;  // a disk likes concurrent requests, even with few processors
-constexpr unsigned kReadersMax = 16;
+constexpr int kReadersMin = 4;  // a disk likes concurrent requests, even with few processors
+constexpr int kReadersMax = 16;
 
 }  // namespace
 
@@ -122,7 +122,7 @@ absl::Status CheckPiece(std::span<const std::byte> bytes, uint64_t file_offset, 
 std::vector<absl::Status> ReadPieces(int directory, const std::vector<std::string>& files,
                                      const std::vector<PieceToRead>& pieces, fabric::Fabric& fabric) {
   std::vector<absl::Status> outcomes(files.size());
-  std::mutex mutex;
+  Mutex mutex;
   std::atomic<size_t> next = 0;
   const auto read = [&] {
     PieceReader reader(directory, files);
@@ -130,13 +130,13 @@ std::vector<absl::Status> ReadPieces(int directory, const std::vector<std::strin
       const absl::Status status = reader.Read(pieces[i]);
       if (status.ok()) continue;
       if (MayBeWhole(status)) next = pieces.size();
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       absl::Status& outcome = outcomes[pieces[i].file];
       if (outcome.ok() || MayBeWhole(status)) outcome = status;
     }
   };
   const size_t threads = std::min<size_t>(
-      pieces.size(), std::clamp(std::thread::hardware_concurrency(), kReadersMin, kReadersMax));
+      pieces.size(), static_cast<size_t>(std::clamp(HostProcessors(), kReadersMin, kReadersMax)));
   std::vector<std::unique_ptr<fabric::Thread>> readers;
   for (size_t t = 0; t < threads; ++t)
     readers.push_back(fabric.StartThread(absl::StrFormat("nam-read-%d", t), read));

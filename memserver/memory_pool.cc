@@ -95,11 +95,11 @@ absl::StatusOr<std::vector<Extent>> MemoryPool::Allocate(AllocationId allocation
     return absl::InvalidArgumentError("a request for memory must name an allocation");
   if (bytes == 0) return absl::InvalidArgumentError("0 bytes cannot be allocated");
   if (use == Use::kData) attempt = 0;
-  const std::lock_guard growth(growth_mutex_);
+  const MutexLock growth(growth_mutex_);
   NAM_ASSIGN_OR_RETURN(std::vector<Extent> extents, Reserve(allocation, bytes, pieces, use));
   absl::Status status = Back(extents);
   if (status.ok()) Zero(extents, use);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Holding* holding = nullptr;
   if (status.ok()) status = CheckOpening(member, opening);
   if (status.ok()) {
@@ -123,11 +123,11 @@ absl::StatusOr<std::vector<Extent>> MemoryPool::Allocate(AllocationId allocation
 }
 
 absl::Status MemoryPool::Adopt(AllocationId allocation, const std::vector<Extent>& extents) {
-  const std::lock_guard growth(growth_mutex_);
+  const MutexLock growth(growth_mutex_);
   std::vector<Extent> taken;
   absl::Status status;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (held_.size() >= kAllocationsMax || held_.contains(allocation)) {
       return absl::AlreadyExistsError(absl::StrFormat("allocation %d is here already, or %d others are",
                                                       allocation.value(), held_.size()));
@@ -151,7 +151,7 @@ absl::Status MemoryPool::Adopt(AllocationId allocation, const std::vector<Extent
   }
   if (status.ok()) status = Back(taken);
   if (status.ok()) Zero(taken, Use::kScratch);  // only notes that they are not zero any more
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!status.ok()) {
     for (const Extent& extent : taken) Free(extent, Use::kData);
     return status;
@@ -163,7 +163,7 @@ absl::Status MemoryPool::Adopt(AllocationId allocation, const std::vector<Extent
 }
 
 absl::StatusOr<std::vector<Extent>> MemoryPool::Seal(AllocationId allocation) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = held_.find(allocation);
   if (found == held_.end() || found->second.over) {
     return absl::NotFoundError(absl::StrFormat("nothing is held here for allocation %d", allocation.value()));
@@ -179,13 +179,13 @@ absl::StatusOr<std::vector<Extent>> MemoryPool::Seal(AllocationId allocation) {
 }
 
 bool MemoryPool::Lives(AllocationId allocation) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = held_.find(allocation);
   return found != held_.end() && !found->second.over;
 }
 
 bool MemoryPool::WillHave(uint64_t bytes, Use use) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const uint64_t leaving = LeavingBytes(use);
   return leaving > 0 && bytes <= LeftBytes(use) + leaving;
 }
@@ -205,7 +205,7 @@ void MemoryPool::Free(const Extent& extent, Use use) {
 
 absl::StatusOr<std::vector<Extent>> MemoryPool::Reserve(AllocationId allocation, uint64_t bytes,
                                                         Pieces pieces, Use use) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (held_.size() >= kAllocationsMax && !held_.contains(allocation)) {
     return absl::ResourceExhaustedError(
         absl::StrFormat("memory is held for %d loads and tables already; drop some", held_.size()));
@@ -256,7 +256,7 @@ absl::Status MemoryPool::Back(const std::vector<Extent>& extents) {
         {.access = fabric::Access::kAll, .huge_pages = options_.huge_pages, .populate = options_.populate});
     if (absl::IsResourceExhausted(region.status())) return OutOfMemoryError(region.status().message());
     NAM_RETURN_IF_ERROR(region.status());
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     slots_[index].region = *std::move(region);
   }
   return absl::OkStatus();
@@ -277,7 +277,7 @@ void MemoryPool::Zero(const std::vector<Extent>& extents, Use use) {
 
 absl::StatusOr<std::vector<Extent>> MemoryPool::Open(AllocationId allocation, MemberId member,
                                                      uint64_t opening) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(CheckOpening(member, opening));
   const auto found = held_.find(allocation);
   if (found == held_.end() || found->second.over) {
@@ -292,7 +292,7 @@ absl::StatusOr<std::vector<Extent>> MemoryPool::Open(AllocationId allocation, Me
 }
 
 void MemoryPool::RefuseOpenings(MemberId member, uint64_t openings_from) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   uint64_t& known = openings_from_[member];
   known = std::max(known, openings_from);
 }
@@ -305,7 +305,7 @@ absl::Status MemoryPool::CheckOpening(MemberId member, uint64_t opening) const {
 }
 
 void MemoryPool::Close(AllocationId allocation, uint64_t attempt, MemberId member) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = held_.find(allocation);
   if (found == held_.end()) return;
   found->second.open.erase({attempt, member});
@@ -313,7 +313,7 @@ void MemoryPool::Close(AllocationId allocation, uint64_t attempt, MemberId membe
 }
 
 void MemoryPool::Fenced(MemberId member) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   openings_from_.erase(member);
   for (auto holding = held_.begin(); holding != held_.end();) {
     const auto next = std::next(holding);
@@ -325,7 +325,7 @@ void MemoryPool::Fenced(MemberId member) {
 }
 
 std::vector<MemberId> MemoryPool::Openers() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::set<MemberId> members;
   for (const auto& [member, openings_from] : openings_from_) members.insert(member);
   for (const auto& [allocation, holding] : held_) {
@@ -335,7 +335,7 @@ std::vector<MemberId> MemoryPool::Openers() const {
 }
 
 MemoryPool::Released MemoryPool::Release(AllocationId allocation) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = held_.find(allocation);
   if (found == held_.end()) return {};
   found->second.over = true;
@@ -344,7 +344,7 @@ MemoryPool::Released MemoryPool::Release(AllocationId allocation) {
 
 MemoryPool::Released MemoryPool::ReleaseAttempt(AllocationId allocation, uint64_t attempt) {
   if (attempt == 0) return {};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (held_.size() >= kAllocationsMax && !held_.contains(allocation)) return {};
   const auto found = held_.try_emplace(allocation).first;  // even if empty: refuses later requests
   Holding& holding = found->second;
@@ -362,7 +362,7 @@ bool MemoryPool::Holding::IsOpen(uint64_t attempt) const {
 MemoryPool::Released MemoryPool::FreeWhatIsOver(Holdings::iterator found) {
   Holding& holding = found->second;
   Released released;
-  std::erase_if(holding.extents, [&](const HeldExtent& extent) {
+  std::erase_if(holding.extents, [&](const HeldExtent& extent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!holding.over && !extent.over) return false;
     if (holding.IsOpen(extent.attempt)) {
       released.leaving_bytes += extent.extent.bytes;
@@ -395,19 +395,19 @@ fabric::MemoryRegion* MemoryPool::RegionOf(uint64_t offset, uint64_t bytes) cons
 }
 
 const std::byte* MemoryPool::Find(uint64_t offset, uint64_t bytes) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const fabric::MemoryRegion* const region = RegionOf(offset, bytes);
   return region == nullptr ? nullptr : region->data() + offset % options_.region_bytes;
 }
 
 std::byte* MemoryPool::FindToFill(uint64_t offset, uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   fabric::MemoryRegion* const region = RegionOf(offset, bytes);
   return region == nullptr ? nullptr : region->data() + offset % options_.region_bytes;
 }
 
 std::vector<MemoryPool::Region> MemoryPool::Regions() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Region> regions;
   for (size_t index = 0; index < slots_.size(); ++index) {
     const fabric::MemoryRegion* region = slots_[index].region.get();
@@ -418,7 +418,7 @@ std::vector<MemoryPool::Region> MemoryPool::Regions() const {
 }
 
 std::vector<AllocationId> MemoryPool::Held() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<AllocationId> held;
   held.reserve(held_.size());
   for (const auto& [allocation, holding] : held_) held.push_back(allocation);
@@ -426,22 +426,22 @@ std::vector<AllocationId> MemoryPool::Held() const {
 }
 
 uint64_t MemoryPool::scratch_used_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return scratch_used_bytes_;
 }
 
 uint64_t MemoryPool::scratch_highest_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return scratch_highest_bytes_;
 }
 
 uint64_t MemoryPool::leaving_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return LeavingBytes(Use::kData);
 }
 
 uint64_t MemoryPool::used_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return allocator_.used_bytes();
 }
 

@@ -6,13 +6,13 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/strong_id.h"
 #include "fabric/fabric.h"
 #include "memserver/extent_allocator.h"
@@ -151,20 +151,17 @@ class MemoryPool {
   MemoryPool(fabric::Fabric& fabric, const MemoryPoolOptions& options);
   absl::StatusOr<std::vector<Extent>> Reserve(AllocationId allocation, uint64_t bytes, Pieces pieces,
                                               Use use);
-  /// Requires mutex_. The rest of the share; bytes from Reserve are not in it.
-  uint64_t LeftBytes(Use use) const;
-  void Free(const Extent& extent, Use use);
-  /// Requires mutex_.
-  fabric::MemoryRegion* RegionOf(uint64_t offset, uint64_t bytes) const;
-  absl::Status Back(const std::vector<Extent>& extents);
+  /// The rest of the share; bytes from Reserve are not in it.
+  uint64_t LeftBytes(Use use) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Free(const Extent& extent, Use use) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  fabric::MemoryRegion* RegionOf(uint64_t offset, uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Back(const std::vector<Extent>& extents) ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mutex_);
   /// Zeroes the extents; for scratch memory, only notes that they are not zero any more.
-  void Zero(const std::vector<Extent>& extents, Use use);
-  /// Requires mutex_. Frees the allocation's extents that are over and not open; forgets it if nothing is
-  /// left.
-  Released FreeWhatIsOver(Holdings::iterator holding);
-  uint64_t LeavingBytes(Use use) const;
-  /// Requires mutex_.
-  absl::Status CheckOpening(MemberId member, uint64_t opening) const;
+  void Zero(const std::vector<Extent>& extents, Use use) ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mutex_);
+  /// Frees the allocation's extents that are over and not open; forgets it if nothing is left.
+  Released FreeWhatIsOver(Holdings::iterator holding) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t LeavingBytes(Use use) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckOpening(MemberId member, uint64_t opening) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   fabric::Fabric& fabric_;
   const MemoryPoolOptions options_;
@@ -172,14 +169,16 @@ class MemoryPool {
 
   // Making regions and zeroing take long: growth_mutex_ lets one Allocate do so at a time, while mutex_ is
   // held only briefly, so that renewals and listings never wait.
-  std::mutex growth_mutex_;
-  mutable std::mutex mutex_;  // acquired after growth_mutex_
-  ExtentAllocator allocator_;
-  uint64_t scratch_used_bytes_ = 0;
-  uint64_t scratch_highest_bytes_ = 0;
-  std::vector<Slot> slots_;  // by address; a slot's region changes once, under both mutexes
-  Holdings held_;
-  std::map<MemberId, uint64_t> openings_from_;  // lower ones are over; of members that are not fenced
+  Mutex growth_mutex_;
+  mutable Mutex mutex_;  // acquired after growth_mutex_
+  ExtentAllocator allocator_ ABSL_GUARDED_BY(mutex_);
+  uint64_t scratch_used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t scratch_highest_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // By address; a slot's region changes once, under both mutexes.
+  std::vector<Slot> slots_;
+  Holdings held_ ABSL_GUARDED_BY(mutex_);
+  // Lower ones are over; of members that are not fenced.
+  std::map<MemberId, uint64_t> openings_from_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::memserver

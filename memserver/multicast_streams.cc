@@ -47,7 +47,7 @@ MulticastStreams::Stream::~Stream() {
 
 MulticastStreams::~MulticastStreams() {
   Streams all;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   all.swap(streams_);
 }
 
@@ -55,7 +55,7 @@ MulticastStreams::~MulticastStreams() {
 void MulticastStreams::EndStale(uint32_t group) {
   Streams stale;  // destroyed without the lock: that waits for their threads
   const int64_t now_ns = fabric_.clock().NowNs();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto at = streams_.begin(); at != streams_.end();) {
     const auto next = std::next(at);
     if (at->second->group == group || at->second->forget_ns < now_ns) stale.insert(streams_.extract(at));
@@ -69,7 +69,7 @@ absl::StatusOr<proto::StartMulticastReply> MulticastStreams::Start(
                        ExtentsFrom(request, pool_.capacity_bytes()));
   const uint32_t timeout_ms = std::clamp(request.timeout_ms(), kTimeoutMsMin, kTimeoutMsMax);
   EndStale(request.group());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (streams_.size() >= kStreamsMax) {
     return absl::ResourceExhaustedError(
         absl::StrFormat("this memory server already sends %d multicast streams", streams_.size()));
@@ -103,7 +103,7 @@ absl::StatusOr<proto::StartMulticastReply> MulticastStreams::Start(
 absl::StatusOr<proto::EndMulticastReply> MulticastStreams::End(const proto::EndMulticastRequest& request) {
   Streams::node_type ended;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended = streams_.extract(request.stream());
   }
   if (ended.empty()) return absl::NotFoundError("there is no such multicast stream any more");

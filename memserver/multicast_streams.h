@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/strong_id.h"
 #include "fabric/fabric.h"
 #include "memserver/memory_pool.h"
@@ -44,8 +44,8 @@ class MulticastStreams {
 
   fabric::Fabric& fabric_;
   const MemoryPool& pool_;
-  std::mutex mutex_;
-  Streams streams_;  // by their ids
+  Mutex mutex_;
+  Streams streams_ ABSL_GUARDED_BY(mutex_);  // by their ids
 };
 
 }  // namespace nam::memserver

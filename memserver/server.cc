@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "catalog/address.h"
 #include "catalog/header.h"
@@ -309,9 +309,9 @@ class MemoryServerImpl final : public MemoryServer, private fabric::MemberKeys {
   std::string proof_;                 // written before member_
   std::atomic<uint32_t> storage_{0};  // written before member_
   std::atomic<uint32_t> member_{0};   // 0: not joined yet
-  std::mutex undrained_mutex_;
-  std::set<uint32_t> undrained_;  // members not fenced yet
-  std::mutex shutdown_mutex_;     // guards membership_, control_server_ and listener_ once started
+  Mutex undrained_mutex_;
+  std::set<uint32_t> undrained_ ABSL_GUARDED_BY(undrained_mutex_);  // members not fenced yet
+  Mutex shutdown_mutex_;  // guards membership_, control_server_ and listener_ once started
   std::unique_ptr<catalog::Membership> membership_;
 };
 
@@ -335,7 +335,7 @@ absl::Status MemoryServerImpl::Listen() {
   // Only host:port has a host to advertise; other addresses are valid on this machine only.
   fabric_address_ = listener_->address();
   if (catalog::SplitAddress(fabric_address_).ok()) fabric_address_ = advertised(fabric_address_);
-  if (fabric_->kind() == fabric::Kind::kShm) return absl::OkStatus();  // one host only
+  if (fabric_->capabilities().one_host) return absl::OkStatus();
   return catalog::CheckAdvertised(options_.catalog.address, {control_address_, fabric_address_});
 }
 
@@ -494,7 +494,7 @@ void MemoryServerImpl::AfterRenew(const proto::RenewReply& reply) {
   for (const uint32_t member : reply.over()) {
     const bool fenced = listener_->Fence(MemberId(member), false);
     if (fenced) pool_->Fenced(MemberId(member));
-    const std::lock_guard lock(undrained_mutex_);
+    const MutexLock lock(undrained_mutex_);
     if (fenced) {
       undrained_.erase(member);
       LogInfo(absl::StrFormat("the membership of member %d is over: its connections are ended", member));
@@ -510,7 +510,7 @@ void MemoryServerImpl::AfterRenew(const proto::RenewReply& reply) {
 }
 
 void MemoryServerImpl::Shutdown(Deadline deadline) {
-  const std::lock_guard lock(shutdown_mutex_);
+  const MutexLock lock(shutdown_mutex_);
   membership_.reset();
   if (control_server_ != nullptr) control_server_->Shutdown(deadline);
   listener_.reset();

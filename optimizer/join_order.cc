@@ -18,14 +18,13 @@ using plan::ColumnRef;
 constexpr size_t kMostCompared = 8;  // build sides, with 2^8 sets to compare
 constexpr double kLeastOfLargest = 0.25;
 constexpr double kWorthIt = 0.8;
-/// Threads claim a table's partitions: few of them leave most threads idle. This many are enough.
-constexpr double kThreads = 16;
 /// Costs that differ by less are equal: the same numbers, multiplied in another order.
 constexpr double kSame = 1 - 1e-9;
 
 class Orders {
  public:
-  Orders(const StarQuery& query, const std::vector<Plan::Table>& tables) : query_(query), tables_(tables) {}
+  Orders(const StarQuery& query, const std::vector<Plan::Table>& tables, double workers)
+      : query_(query), tables_(tables), workers_(std::max(1.0, workers)) {}
 
   absl::StatusOr<JoinOrder> Best() const {
     const int largest = Largest();
@@ -151,9 +150,10 @@ class Orders {
     return order;
   }
 
+  /// Workers claim a table's partitions: fewer partitions leave some idle.
   double Threads(int t) const {
     const auto& table = *query_.tables[static_cast<size_t>(t)];
-    return std::clamp(static_cast<double>(table.partitions_size()), 1.0, kThreads);
+    return std::clamp(static_cast<double>(table.partitions_size()), 1.0, workers_);
   }
 
   double CostNs(const JoinOrder& order) const {
@@ -172,12 +172,14 @@ class Orders {
 
   const StarQuery& query_;
   const std::vector<Plan::Table>& tables_;
+  const double workers_;
 };
 
 }  // namespace
 
-absl::StatusOr<JoinOrder> ChooseJoinOrder(const StarQuery& query, const std::vector<Plan::Table>& tables) {
-  return Orders(query, tables).Best();
+absl::StatusOr<JoinOrder> ChooseJoinOrder(const StarQuery& query, const std::vector<Plan::Table>& tables,
+                                          double workers) {
+  return Orders(query, tables, workers).Best();
 }
 
 }  // namespace nam::optimizer

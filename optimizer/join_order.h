@@ -33,7 +33,8 @@ struct JoinOrder {
 /// (docs/design/join-order.md). Compares all orders up to 8 build sides; beyond that each step takes the
 /// table that leaves fewest rows. Streams the largest table unless another one, at least a quarter as large,
 /// costs a fifth less. Between equal orders that of FROM decides, so that the same statistics give the same
-/// plan. INTERNAL for tables that are not connected.
-absl::StatusOr<JoinOrder> ChooseJoinOrder(const StarQuery& query, const std::vector<Plan::Table>& tables);
+/// plan. `workers`: the threads of all compute servers. INTERNAL for tables that are not connected.
+absl::StatusOr<JoinOrder> ChooseJoinOrder(const StarQuery& query, const std::vector<Plan::Table>& tables,
+                                          double workers);
 
 }  // namespace nam::optimizer

@@ -276,7 +276,7 @@ std::optional<absl::StatusOr<Flow>> TreeLowering::LowerStarBlock(const Node& nod
   const auto lower = [&]() -> absl::StatusOr<Flow> {
     const TableRefs tables = query.tables;
     NAM_ASSIGN_OR_RETURN(const std::vector<size_t> prepared, PrepareRecords(query));
-    NAM_ASSIGN_OR_RETURN(Plan star, MakePlan(query));
+    NAM_ASSIGN_OR_RETURN(Plan star, MakePlan(query, options_.cluster.workers()));
     if (options_.whole_tuples) ReadWholeTuples(tables, star);
     for (const lg::Node* scan : block.scans) NoteValues(*scan);
     // The plan's number of each table.

@@ -54,8 +54,8 @@ struct Plan {
   std::vector<plan::ColumnRef> output;  // columns that later operators read
 };
 
-/// Chooses driving table, join order, filters and columns.
-absl::StatusOr<Plan> MakePlan(const StarQuery& query);
+/// Chooses driving table, join order, filters and columns, for so many threads of compute servers.
+absl::StatusOr<Plan> MakePlan(const StarQuery& query, double workers);
 
 /// Reads all columns of the driving table, like rows that are stored one after the other.
 void ReadWholeTuples(const TableRefs& tables, Plan& plan);

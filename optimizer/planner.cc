@@ -38,7 +38,7 @@ Expr CastToScale(Expr e, uint8_t scale) {
 
 class Planner {
  public:
-  explicit Planner(const StarQuery& query) : query_(query) {}
+  Planner(const StarQuery& query, double workers) : query_(query), workers_(workers) {}
 
   absl::StatusOr<Plan> Run() {
     PushDownFilters();
@@ -71,7 +71,7 @@ class Planner {
   }
 
   absl::Status OrderJoins() {
-    NAM_ASSIGN_OR_RETURN(const JoinOrder order, ChooseJoinOrder(query_, plan_.tables));
+    NAM_ASSIGN_OR_RETURN(const JoinOrder order, ChooseJoinOrder(query_, plan_.tables, workers_));
     plan_.driving = order.driving;
     for (size_t edge = 0; edge < query_.joins.size(); ++edge) edges_.push_back(edge);
     std::set<int> joined{plan_.driving};
@@ -134,6 +134,7 @@ class Planner {
     std::set<int> tables;
   };
   const StarQuery& query_;
+  const double workers_;
   Plan plan_;
   std::vector<Later> later_;    // conditions over several tables
   std::vector<size_t> edges_;   // in the query's joins, undecided yet
@@ -142,8 +143,8 @@ class Planner {
 
 }  // namespace
 
-absl::StatusOr<Plan> MakePlan(const StarQuery& query) {
-  return Planner(query).Run();
+absl::StatusOr<Plan> MakePlan(const StarQuery& query, double workers) {
+  return Planner(query, workers).Run();
 }
 
 void ReadWholeTuples(const TableRefs& tables, Plan& plan) {

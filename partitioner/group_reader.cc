@@ -2,12 +2,12 @@
 
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "catalog/chain_groups.h"
 #include "partitioner/table_metadata.h"
@@ -163,7 +163,7 @@ absl::Status ReadGroups(catalog::Attachment& attachment, const proto::Table& tab
   };
   // By READ: memory read in place may be reused after the check.
   const storage::StreamOptions stream{.in_place = false, .verify = true, .cancel = options.cancel};
-  std::mutex mutex;
+  Mutex mutex;
   absl::Status first_error;
   const auto work = [&]() -> absl::Status {
     Reader reader(table, take);
@@ -179,7 +179,7 @@ absl::Status ReadGroups(catalog::Attachment& attachment, const proto::Table& tab
         const absl::Status status = work();
         if (status.ok()) return;
         stop = true;
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         first_error.Update(status);
       }));
     }

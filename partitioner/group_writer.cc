@@ -1,12 +1,12 @@
 #include "partitioner/group_writer.h"
 
 #include <algorithm>
-#include <mutex>
 #include <span>
 #include <string_view>
 
 #include "absl/strings/str_format.h"
 #include "base/interruption.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "partitioner/column_statistics.h"
 #include "storage/block.h"
@@ -23,8 +23,13 @@ namespace {
 constexpr uint32_t kDictionarySegmentBytes = 1 << 20;
 constexpr uint32_t kBlocksOfShare = 64;
 constexpr uint64_t kRowsOfAThread = 16'384;
+constexpr int kThreadsMax = 16;
 
 }  // namespace
+
+int LoadThreads(const fabric::Fabric& fabric) {
+  return std::clamp(fabric.capabilities().processors, 1, kThreadsMax);
+}
 
 absl::Status CheckGroup(const TableSchema& schema, const GroupOptions& options) {
   if (schema.columns.empty())
@@ -121,20 +126,21 @@ PartitionEncoder GroupWriter::NewEncoder() const {
 absl::Status GroupWriter::OnThreads(const Work& work) {
   std::atomic<uint32_t> next = 0;
   std::atomic<bool> stop = false;
-  std::mutex mutex;
+  Mutex mutex;
   absl::Status first_error;
   const auto run = [&] {
     const absl::Status status = work(next, stop);
     if (status.ok()) return;
     stop = true;
-    std::scoped_lock lock(mutex);
+    const MutexLock lock(mutex);
     first_error.Update(status);
   };
   {
     std::vector<std::unique_ptr<fabric::Thread>> threads;
     // A few rows are written sooner than another thread has its connections.
-    const int most = staged_->rows() < kRowsOfAThread ? 1 : options_.threads;
-    for (int t = 0; t < std::max(1, most); ++t) {
+    const int wanted = options_.threads > 0 ? options_.threads : LoadThreads(attachment_.fabric());
+    const int most = staged_->rows() < kRowsOfAThread ? 1 : wanted;
+    for (int t = 0; t < most; ++t) {
       auto started = attachment_.fabric().TryStartThread(absl::StrFormat("nam-load-%d", t), run);
       if (!started.ok()) break;
       threads.push_back(*std::move(started));

@@ -28,12 +28,15 @@ namespace nam::partitioner {
 
 struct GroupOptions {
   uint32_t block_bytes = 64 * 1024;
-  uint32_t pointer_group = 32;             // G: pointers held by every G-th block
-  uint64_t expected_rows = 0;              // if known: memory is checked before the first row is kept
-  uint64_t staged_bytes_max = UINT64_MAX;  // memory of this process for the rows until they are written
-  int threads = 2;
+  uint32_t pointer_group = 32;                // G: pointers held by every G-th block
+  uint64_t expected_rows = 0;                 // if known: memory is checked before the first row is kept
+  uint64_t staged_bytes_max = UINT64_MAX;     // memory of this process for the rows until they are written
+  int threads = 0;                            // 0: LoadThreads()
   const std::atomic<bool>* cancel = nullptr;  // CANCELLED soon after it is set
 };
+
+/// The threads of a load: one a processor of the host, up to a bound, as each has connections of its own.
+int LoadThreads(const fabric::Fabric& fabric);
 
 /// INVALID_ARGUMENT: no table can have this schema or these options.
 absl::Status CheckGroup(const TableSchema& schema, const GroupOptions& options);

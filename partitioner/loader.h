@@ -37,7 +37,7 @@ struct LoadOptions {
   std::function<absl::Status(const proto::Table& table, const absl::Status& full)> await_room;
   uint64_t expected_rows = 0;              // if known: memory is checked before the first row is kept
   uint64_t staged_bytes_max = UINT64_MAX;  // limit of this process's memory for unwritten rows
-  int threads = 2;
+  int threads = 0;                         // 0: LoadThreads() of partitioner/group_writer.h
   /// Commit is CANCELLED soon after it is set, unless the catalog is taking the table already.
   const std::atomic<bool>* cancel = nullptr;
 };

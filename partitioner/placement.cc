@@ -1,12 +1,12 @@
 #include "partitioner/placement.h"
 
 #include <algorithm>
-#include <mutex>
 #include <numeric>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/interruption.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "catalog/server_ids.h"
 #include "fabric/fabric.h"
@@ -26,7 +26,7 @@ absl::Status SealAll(catalog::Attachment& attachment, const std::vector<LoadedMe
                      const std::atomic<bool>* cancel) {
   std::map<MemoryServerId, std::vector<LoadedMemory>> by_member;
   for (const LoadedMemory& one : memory) by_member[one.member].push_back(one);
-  std::mutex mutex;
+  Mutex mutex;
   absl::Status first_error;
   {
     std::vector<std::unique_ptr<fabric::Thread>> threads;
@@ -38,7 +38,7 @@ absl::Status SealAll(catalog::Attachment& attachment, const std::vector<LoadedMe
                                           ? absl::CancelledError("cancelled")
                                           : attachment.Seal(load.member, load.allocation, load.bytes);
           if (sealed.ok()) continue;
-          const std::lock_guard lock(mutex);
+          const MutexLock lock(mutex);
           first_error.Update(sealed);
           break;
         }

@@ -66,7 +66,7 @@ bool StringCollector::Number(const std::vector<std::string_view>& strings, const
   }
   std::vector<uint32_t> global(std::max<size_t>(distinct.size(), 1));
   {
-    std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     for (size_t i = 0; i < distinct.size(); ++i) {
       auto it = numbers_.find(absl::string_view(distinct[i].data(), distinct[i].size()));
       if (it == numbers_.end()) {
@@ -290,7 +290,7 @@ absl::Status StagedTable::Append(const ColumnBatch& batch) {
     ranges[c] = Stage(widened, column.nulls, order, chunk->columns[c]);
   }
   NAM_RETURN_IF_ERROR(Charge(*chunk));
-  std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   for (size_t c = 0; c < ranges.size(); ++c) {
     ColumnRange& all = ranges_[c];
     if (ranges[c].values > 0) {

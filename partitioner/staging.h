@@ -3,13 +3,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "partitioner/column_batch.h"
 #include "partitioner/narrow_numbers.h"
 #include "partitioner/table_schema.h"
@@ -42,7 +42,7 @@ class StringCollector {
  private:
   std::atomic<bool> many_ = false;
   std::atomic<uint64_t> held_bytes_ = 0;
-  std::mutex mutex_;  // guards the members below
+  Mutex mutex_;  // guards the members below during Number
   absl::flat_hash_map<std::string, uint32_t> numbers_;
   size_t count_ = 0;
   uint64_t bytes_ = 0;
@@ -118,7 +118,7 @@ class StagedTable {
   std::vector<int> key_columns_;
   std::vector<std::unique_ptr<StringCollector>> strings_;  // null for other forms
 
-  std::mutex mutex_;  // guards the members below during Append
+  Mutex mutex_;  // guards the members below during Append
   std::vector<std::unique_ptr<StagedChunk>> chunks_;
   std::vector<ColumnRange> ranges_;
   std::vector<uint8_t> wide_;  // by column

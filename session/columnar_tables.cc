@@ -4,7 +4,6 @@
 #include <iterator>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -14,11 +13,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/interruption.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "catalog/chain_groups.h"
 #include "csv/portion_reader.h"
 #include "partitioner/appended_table.h"
 #include "partitioner/compaction.h"
+#include "partitioner/group_writer.h"
 #include "partitioner/loader.h"
 #include "session/catalog_changes.h"
 #include "session/copied_columns.h"
@@ -31,7 +32,6 @@ namespace nam::session {
 namespace {
 
 constexpr int64_t kReportNs = 200'000'000;
-constexpr int kThreads = 2;
 /// Each try fails because another session has appended, or a group of the table was compacted.
 constexpr int kTries = 100;
 
@@ -62,8 +62,7 @@ partitioner::LoadOptions InsteadOf(const proto::Table& table) {
   return {.block_bytes = table.block_bytes(),
           .pointer_group = table.pointer_group(),
           .replace = true,
-          .replaces = AllocationId(table.allocation()),
-          .threads = kThreads};
+          .replaces = AllocationId(table.allocation())};
 }
 
 std::vector<int> AllColumns(const proto::Table& table) {
@@ -92,14 +91,17 @@ class ParallelCopy {
   absl::Status Run() {
     {
       std::vector<std::unique_ptr<fabric::Thread>> threads;
-      for (int t = 0; t < kThreads; ++t) {
+      for (int t = 0; t < partitioner::LoadThreads(fabric_); ++t) {
         auto started = fabric_.TryStartThread(absl::StrCat("nam-copy-", t), [this] { Work(); });
         if (!started.ok()) break;
         threads.push_back(*std::move(started));
       }
       if (threads.empty()) Work();  // this thread is better than none
     }
-    if (failed_portion_ != kNone) return error_;
+    if (failed_portion_ != kNone) {
+      const MutexLock lock(mutex_);
+      return error_;
+    }
     return cancelled_ ? absl::CancelledError("cancelled") : absl::OkStatus();
   }
   uint64_t rows() const { return rows_; }
@@ -144,17 +146,17 @@ class ParallelCopy {
   }
 
   void Fail(uint64_t portion, absl::Status status) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (portion >= failed_portion_) return;
     error_ = std::move(status);
     failed_portion_ = portion;
   }
 
   void Tell() {
-    if (!report_) return;
-    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!report_ || !mutex_.TryLock()) return;
+    const MutexLock lock(mutex_, std::adopt_lock);
     const int64_t now_ns = fabric_.clock().NowNs();
-    if (!lock.owns_lock() || now_ns < next_report_ns_) return;
+    if (now_ns < next_report_ns_) return;
     next_report_ns_ = now_ns + kReportNs;
     QueryProgress progress;
     progress.table = statement_.insert.table.table->name();
@@ -177,9 +179,9 @@ class ParallelCopy {
   std::atomic<uint64_t> rows_ = 0;
   SkippedRows skipped_;
   std::atomic<uint64_t> failed_portion_ = kNone;  // the first; written under the mutex
-  std::mutex mutex_;                              // guards the members below
-  absl::Status error_;                            // of failed_portion_
-  int64_t next_report_ns_;
+  Mutex mutex_;
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);  // of failed_portion_
+  int64_t next_report_ns_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -188,8 +190,7 @@ partitioner::LoadOptions ColumnarTables::AppendTo(const proto::Table& table) {
   partitioner::LoadOptions options{.block_bytes = table.block_bytes(),
                                    .pointer_group = table.pointer_group(),
                                    .append = true,
-                                   .appends_to = catalog::CreationOf(table),
-                                   .threads = kThreads};
+                                   .appends_to = catalog::CreationOf(table)};
   if (!settings_.compaction) return options;
   options.await_room = [this](const proto::Table& full, const absl::Status& why) {
     return compaction_.AwaitRoom(full, why, cancelled_);
@@ -219,7 +220,7 @@ absl::StatusOr<ResultSet> ColumnarTables::Create(const sql::CreateTableStatement
 absl::StatusOr<ResultSet> ColumnarTables::CreateAs(const sql::CreateTableAsStatement& statement,
                                                    const RunSource& run, const Report& report) {
   const proto::Table& table = statement.create.table;
-  const partitioner::LoadOptions options{.block_bytes = table.block_bytes(), .threads = kThreads};
+  const partitioner::LoadOptions options{.block_bytes = table.block_bytes()};
   ResultSet result;
   const auto fill = [&](LoadedRows& rows) -> absl::Status {
     return statement.with_data ? run(rows).status() : absl::OkStatus();
@@ -330,8 +331,9 @@ absl::StatusOr<ResultSet> ColumnarTables::Vacuum(const sql::VacuumStatement& sta
   for (int tries = 1; catalog::GroupCount(*table) > 1; ++tries) {
     std::vector<uint32_t> groups(catalog::GroupCount(*table));
     std::iota(groups.begin(), groups.end(), 0);
-    const absl::Status compacted =
-        partitioner::CompactGroups(attachment_, *table, groups, {.threads = kThreads, .cancel = &cancelled_});
+    const absl::Status compacted = partitioner::CompactGroups(
+        attachment_, *table, groups,
+        {.threads = partitioner::LoadThreads(attachment_.fabric()), .cancel = &cancelled_});
     if (compacted.ok()) break;
     if (HasGone(attachment_, *table, compacted)) return ChangedMeanwhile(table->name());
     if (!absl::IsAborted(compacted) || tries == kTries) return compacted;
@@ -361,8 +363,8 @@ absl::StatusOr<uint64_t> ColumnarTables::LoadFiles(const sql::CopyStatement& sta
 absl::StatusOr<ColumnarTables::Loaded> ColumnarTables::LoadUncommitted(const sql::CopyStatement& files,
                                                                        const Report& report) {
   // Nothing is committed, so no table of this name is replaced.
-  const partitioner::LoadOptions options{
-      .block_bytes = files.insert.table.table->block_bytes(), .replace = true, .threads = kThreads};
+  const partitioner::LoadOptions options{.block_bytes = files.insert.table.table->block_bytes(),
+                                         .replace = true};
   ResultSet result;
   // For the catalog a dotted name would be in a schema.
   sql::CopyStatement unnamed = files;

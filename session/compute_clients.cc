@@ -98,7 +98,7 @@ void ComputeClients::Start(std::unique_ptr<Work> work) {
   calls->peer = server.peer;
   calls->work = std::move(*work);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     running_.push_back(calls);
   }
   std::erase_if(threads_, [](const Thread& thread) { return thread.calls->ended.load(); });
@@ -153,7 +153,7 @@ void ComputeClients::Run(const std::shared_ptr<Calls>& calls) {
 bool ComputeClients::Hand(Calls& calls, std::unique_ptr<Work> work) {
   std::shared_ptr<fabric::Event> read;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (work->status.ok() && work->reply.more()) read = attachment_.fabric().CreateEvent();
     calls.read = work->read = read;
     if (read == nullptr) std::erase_if(running_, [&](const auto& c) { return c.get() == &calls; });
@@ -164,7 +164,7 @@ bool ComputeClients::Hand(Calls& calls, std::unique_ptr<Work> work) {
   }
   if (read == nullptr) return false;
   read->Wait(Deadline::Never());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !calls.over;
 }
 
@@ -173,13 +173,13 @@ std::unique_ptr<ComputeClients::Work> ComputeClients::Await(Deadline deadline,
                                                             const Room& room) {
   std::shared_ptr<fabric::Event> wake;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ended_.empty()) wake = wake_ = attachment_.fabric().CreateEvent();
   }
   if (wake != nullptr) wake->Wait(deadline);
   std::unique_ptr<Work> work;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     wake_.reset();
     if (ended_.empty()) return nullptr;
     work = std::move(ended_.front());
@@ -207,7 +207,7 @@ void ComputeClients::ReadResult(Work& work, const std::atomic<bool>& cancel, con
 void ComputeClients::EndAll() {
   std::vector<std::shared_ptr<Calls>> standing;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const std::shared_ptr<Calls>& calls : running_) {
       calls->over = true;
       calls->cancellation.Cancel();

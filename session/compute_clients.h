@@ -6,12 +6,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "catalog/attachment.h"
 #include "catalog/control_plane.h"
 #include "fabric/fabric.h"
@@ -130,10 +130,10 @@ class ComputeClients {
   };
   std::vector<Releasing> releasing_;  // likewise
 
-  std::mutex mutex_;  // guards what the calling threads and the coordinator's share:
-  std::deque<std::unique_ptr<Work>> ended_;
-  std::vector<std::shared_ptr<Calls>> running_;
-  std::shared_ptr<fabric::Event> wake_;
+  Mutex mutex_;  // of what the calling threads and the coordinator's share:
+  std::deque<std::unique_ptr<Work>> ended_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Calls>> running_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<fabric::Event> wake_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::session

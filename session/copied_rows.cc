@@ -161,13 +161,14 @@ absl::Status CopiedRows::AtField(size_t field, const absl::Status& error) const 
 
 absl::Status SkippedRows::Open(const sql::CopyStatement& statement) {
   if (statement.rejects.empty()) return absl::OkStatus();
+  const MutexLock lock(mutex_);
   NAM_ASSIGN_OR_RETURN(rejects_, csv::CreateFile(statement.rejects));
   rejects_ = csv::Deflate(std::move(rejects_), csv::CompressionOf(statement.rejects));
   return absl::OkStatus();
 }
 
 absl::Status SkippedRows::Add(const absl::Status& error, std::string_view row) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (++count_ <= kShown) first_.push_back(SqlErrorOf(error)->message);
   if (rejects_ == nullptr) return absl::OkStatus();
   NAM_RETURN_IF_ERROR(rejects_->Write(row));
@@ -175,7 +176,7 @@ absl::Status SkippedRows::Add(const absl::Status& error, std::string_view row) {
 }
 
 absl::Status SkippedRows::Finish(ResultSet& result) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (rejects_ != nullptr) NAM_RETURN_IF_ERROR(rejects_->Finish());
   if (count_ == 0) return absl::OkStatus();
   std::string message = absl::StrCat(count_, count_ == 1 ? " row was" : " rows were", " left out: ");

@@ -2,13 +2,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "csv/byte_sink.h"
 #include "csv/portion_reader.h"
 #include "csv/row_splitter.h"
@@ -94,10 +94,10 @@ class SkippedRows {
 
  private:
   static constexpr size_t kShown = 10;
-  std::mutex mutex_;  // guards the members below
-  uint64_t count_ = 0;
-  std::vector<std::string> first_;          // the first errors
-  std::unique_ptr<csv::ByteSink> rejects_;  // null: there is no file
+  Mutex mutex_;
+  uint64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::string> first_ ABSL_GUARDED_BY(mutex_);          // the first errors
+  std::unique_ptr<csv::ByteSink> rejects_ ABSL_GUARDED_BY(mutex_);  // null: there is no file
 };
 
 }  // namespace nam::session

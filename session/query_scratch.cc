@@ -120,7 +120,7 @@ void QueryScratch::EndQuery(bool tell) {
 bool QueryScratch::Abort(AllocationId allocation) {
   if (!catalog::Unanswered(attachment_.catalog().AbortLoad(allocation))) return true;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     unheard_.push_back(allocation);
     if (std::exchange(telling_, true)) return false;
   }
@@ -129,7 +129,7 @@ bool QueryScratch::Abort(AllocationId allocation) {
   if (started.ok()) {
     thread_ = *std::move(started);
   } else {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     telling_ = false;  // the next one that cannot be told tries again
   }
   return false;
@@ -139,13 +139,13 @@ void QueryScratch::TellAgain() {
   while (!ends_->Wait(attachment_.fabric().clock().After(kTellAgainUs))) {
     std::vector<AllocationId> told;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       told = unheard_;
     }
     std::erase_if(told, [&](AllocationId allocation) {
       return catalog::Unanswered(attachment_.catalog().AbortLoad(allocation));
     });
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase_if(unheard_, [&](AllocationId allocation) {
       return std::find(told.begin(), told.end(), allocation) != told.end();
     });
@@ -157,7 +157,7 @@ void QueryScratch::TellAgain() {
 
 void QueryScratch::Forget() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     unheard_.clear();
   }
   allocation_ = AllocationId();

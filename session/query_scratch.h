@@ -3,11 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/strong_id.h"
 #include "catalog/attachment.h"
 #include "execution/partition/parted_groups.h"
@@ -65,9 +65,9 @@ class QueryScratch {
   absl::Status why_none_;
   bool used_ = false;
 
-  std::mutex mutex_;  // guards what the thread shares:
-  std::vector<AllocationId> unheard_;
-  bool telling_ = false;
+  Mutex mutex_;  // of what the thread shares:
+  std::vector<AllocationId> unheard_ ABSL_GUARDED_BY(mutex_);
+  bool telling_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<fabric::Thread> thread_;  // used by the session's thread
 };
 

@@ -146,10 +146,9 @@ optimizer::ClusterShape StageRunner::Shape() const {
     threads = std::max(threads, member.threads());
   }
   if (settings_.compute_servers > 0) servers = std::min(servers, settings_.compute_servers);
-  const fabric::Kind kind = attachment_.fabric().kind();
   return {.servers = static_cast<double>(std::max<int64_t>(1, servers)),
           .threads = static_cast<double>(threads),
-          .overlapped = kind == fabric::Kind::kVerbs || kind == fabric::Kind::kSim,
+          .overlapped = attachment_.fabric().capabilities().card_moves,
           // Another program's may have unknown names.
           .constants = catalog::FromProto(cluster.constants()).value_or(catalog::FabricConstants())};
 }

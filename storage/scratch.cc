@@ -33,12 +33,12 @@ bool PassesOver(const absl::Status& status) {
 
 void ScratchSpace::GiveBack(const ScratchSlab& slab) {
   if (slab.left() == 0) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   rests_.push_back(slab);
 }
 
 std::optional<ScratchSlab> ScratchSpace::AllocateRest(uint64_t bytes_least) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = std::find_if(rests_.begin(), rests_.end(),
                                   [&](const ScratchSlab& rest) { return rest.left() >= bytes_least; });
   if (found == rests_.end()) return std::nullopt;
@@ -65,19 +65,19 @@ absl::StatusOr<ScratchSlab> ScratchSpace::NextSlab(uint64_t bytes, uint64_t byte
 
 absl::StatusOr<std::vector<MemoryServerId>> ScratchSpace::Servers() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!servers_.empty()) return servers_;
   }
   // Without the lock, because it is a call. Concurrent callers find the same.
   NAM_ASSIGN_OR_RETURN(std::vector<MemoryServerId> servers, find_servers_());
   if (servers.empty()) return absl::UnavailableError("no memory server has scratch memory");
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (servers_.empty()) servers_ = std::move(servers);
   return servers_;
 }
 
 void ScratchSpace::PassOver(MemoryServerId server) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (servers_.size() > 1) std::erase(servers_, server);
 }
 

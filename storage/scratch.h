@@ -6,13 +6,13 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/strong_id.h"
 #include "storage/channel.h"
 #include "storage/remote_ptr.h"
@@ -107,9 +107,9 @@ class ScratchSpace {
   std::atomic<bool> asked_ = false;
   std::atomic<uint64_t> most_ = kMostSlabBytes;  // all servers refused more
   std::atomic<uint64_t> slab_bytes_ = 0;
-  std::mutex mutex_;  // guards the members below
-  std::vector<MemoryServerId> servers_;
-  std::vector<ScratchSlab> rests_;
+  Mutex mutex_;
+  std::vector<MemoryServerId> servers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ScratchSlab> rests_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// Writes pages into its own slabs, with as many WRITEs in flight as fit the channel's buffer. Copies each

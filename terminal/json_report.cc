@@ -8,8 +8,8 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <thread>
 
+#include "base/processors.h"
 #include "catalog/chain_groups.h"
 #include "catalog/missing_servers.h"
 #include "catalog/server_ids.h"
@@ -152,7 +152,7 @@ Json HostJson() {
   return {{"name", name.nodename},
           {"system", std::string(name.sysname) + " " + name.release + " " + name.machine},
           {"processor", ProcessorModel()},
-          {"processors", std::thread::hardware_concurrency()},
+          {"processors", HostProcessors()},
           {"memory_bytes", static_cast<uint64_t>(info.totalram) * info.mem_unit}};
 }
 

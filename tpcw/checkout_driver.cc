@@ -81,7 +81,7 @@ absl::StatusOr<CheckoutRates> CheckoutDriver::Run(const std::function<void(const
     last = now;
   }
   threads.clear();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(status_);
   return Rates(start, Sum());
 }
@@ -92,7 +92,7 @@ void CheckoutDriver::RunClient(uint32_t number) {
 }
 
 void CheckoutDriver::Fail(const absl::Status& status) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (status_.ok()) status_ = status;
   Stop();
 }

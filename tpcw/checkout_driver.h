@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 #include "tpcw/checkout.h"
 #include "tpcw/latency_histogram.h"
@@ -115,8 +115,8 @@ class CheckoutDriver {
   std::unique_ptr<fabric::Event> ended_;
   int64_t began_ns_ = 0;
   uint64_t loaded_until_ = 0;
-  std::mutex mutex_;
-  absl::Status status_;  // guarded by mutex_
+  Mutex mutex_;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::tpcw

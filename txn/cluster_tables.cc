@@ -295,14 +295,14 @@ ClusterTables::~ClusterTables() {
 
 void ClusterTables::RecoverLater(std::function<void()> attempt) {
   std::unique_ptr<fabric::Thread> former;  // ended, if there is one
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (std::exchange(recovering_, true)) return;
   former = std::move(recoverer_);
   auto started = attachment_.fabric().TryStartThread("nam-recover", [this, attempt = std::move(attempt)] {
     Clock& clock = attachment_.fabric().clock();
     while (!ended_->Wait(clock.After(kRecoverPauseUs))) {
       attempt();
-      const std::lock_guard over(mutex_);
+      const MutexLock over(mutex_);
       if (!lost_clients().empty()) continue;
       recovering_ = false;
       return;
@@ -314,7 +314,7 @@ void ClusterTables::RecoverLater(std::function<void()> attempt) {
 
 absl::StatusOr<TableDescription> ClusterTables::Describe(const proto::Table& table) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = described_.find(table.allocation());
     if (found != described_.end()) return found->second;
   }
@@ -329,7 +329,7 @@ absl::StatusOr<TableDescription> ClusterTables::Describe(const proto::Table& tab
                                .index_root_bits = RootBitsOf(record)};
   NAM_ASSIGN_OR_RETURN(description.records, TableExtents::Open(attachment_, table.name(), kRecordsPart));
   NAM_ASSIGN_OR_RETURN(description.index, TableExtents::Open(attachment_, table.name(), kKeyPart));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return described_.emplace(table.allocation(), std::move(description)).first->second;
 }
 
@@ -352,13 +352,13 @@ absl::StatusOr<IndexDescription> ClusterTables::DescribeIndex(const proto::Table
                                .extent_bytes = catalog::ExtentBytesOf(table.record(), part.kind())};
   description.fields = FieldsOf(part.pieces());
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = index_extents_.find({table.allocation(), allocation});
     if (found != index_extents_.end()) description.extents = found->second;
   }
   if (description.extents == nullptr) {
     NAM_ASSIGN_OR_RETURN(description.extents, TableExtents::Open(attachment_, table.name(), part.name()));
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     description.extents =
         index_extents_.try_emplace({table.allocation(), allocation}, description.extents).first->second;
   }
@@ -408,7 +408,7 @@ absl::Status ClusterTables::MakeState() {
 
 absl::StatusOr<TransactionState> ClusterTables::State() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (state_.extents != nullptr) return state_;
   }
   auto table = attachment_.catalog().GetTable(kStateTable);
@@ -422,13 +422,13 @@ absl::StatusOr<TransactionState> ClusterTables::State() {
   NAM_ASSIGN_OR_RETURN(state.extents, TableExtents::Open(attachment_, kStateTable, kRecordsPart));
   NAM_ASSIGN_OR_RETURN(state.logs, TableExtents::Open(attachment_, kStateTable, kLogsPart));
   state.shared = std::make_shared<SharedTimestamps>();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_.extents == nullptr) state_ = std::move(state);
   return state_;
 }
 
 void ClusterTables::ForgetState(const TransactionState& lost) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_.extents == lost.extents) state_ = {};
 }
 

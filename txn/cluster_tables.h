@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/mutex.h"
 #include "catalog/attachment.h"
 #include "proto/table.pb.h"
 #include "txn/session.h"
@@ -83,12 +83,14 @@ class ClusterTables final : public Tables {
   absl::StatusOr<IndexDescription> DescribeIndex(const proto::Table& table, const proto::RecordPart& part);
 
   catalog::Attachment& attachment_;
-  std::mutex mutex_;                                           // not held during calls
-  absl::flat_hash_map<uint64_t, TableDescription> described_;  // by allocation; without indexes
+  Mutex mutex_;  // not held during calls
+  // By allocation; without indexes.
+  absl::flat_hash_map<uint64_t, TableDescription> described_ ABSL_GUARDED_BY(mutex_);
   /// By the table's allocation and its own: a load may give an index to another table.
-  absl::flat_hash_map<std::pair<uint64_t, uint64_t>, std::shared_ptr<ExtentSource>> index_extents_;
-  TransactionState state_;
-  bool recovering_ = false;
+  absl::flat_hash_map<std::pair<uint64_t, uint64_t>, std::shared_ptr<ExtentSource>> index_extents_
+      ABSL_GUARDED_BY(mutex_);
+  TransactionState state_ ABSL_GUARDED_BY(mutex_);
+  bool recovering_ ABSL_GUARDED_BY(mutex_) = false;
   const std::unique_ptr<fabric::Event> ended_;
   std::unique_ptr<fabric::Thread> recoverer_;  // last: joined first
 };

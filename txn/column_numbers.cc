@@ -13,7 +13,7 @@ constexpr size_t kSpacesMax = 256;  // dropped tables leave theirs behind
 
 absl::StatusOr<uint64_t> ColumnNumbers::Next(const Table& table, uint32_t column) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Taken& taken = taken_[{table.allocation, column}];
     if (taken.next != taken.end) return taken.next++;
   }
@@ -21,7 +21,7 @@ absl::StatusOr<uint64_t> ColumnNumbers::Next(const Table& table, uint32_t column
   while (true) {
     std::shared_ptr<fabric::Event> others;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       Taken& taken = taken_[{table.allocation, column}];
       if (taken.next != taken.end) return taken.next++;
       if (taking_ == nullptr) taking_ = own;
@@ -33,7 +33,7 @@ absl::StatusOr<uint64_t> ColumnNumbers::Next(const Table& table, uint32_t column
     }
     const absl::StatusOr<uint64_t> first = Reserve(table, column, kTakenAtOnce);
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       taking_ = nullptr;
       if (first.ok()) taken_[{table.allocation, column}] = {*first + 1, *first + kTakenAtOnce};
     }
@@ -54,7 +54,7 @@ absl::StatusOr<uint64_t> ColumnNumbers::Skip(const Table& table, uint32_t column
   while (true) {
     std::shared_ptr<fabric::Event> others;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (taking_ == nullptr) taking_ = own;
       if (taking_ != own) others = taking_;
     }
@@ -63,7 +63,7 @@ absl::StatusOr<uint64_t> ColumnNumbers::Skip(const Table& table, uint32_t column
   }
   const absl::StatusOr<uint64_t> skipped = Reserve(table, column, count);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     taking_ = nullptr;
   }
   own->Set();

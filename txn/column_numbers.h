@@ -4,10 +4,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/strong_id.h"
 #include "fabric/fabric.h"
 #include "fabric/region_directory.h"
@@ -60,10 +60,12 @@ class ColumnNumbers {
 
   fabric::Fabric& fabric_;
   fabric::RegionDirectory& directory_;
-  std::mutex mutex_;  // not held during calls
-  std::map<std::pair<AllocationId, uint32_t>, Taken> taken_;
-  std::shared_ptr<fabric::Event> taking_;  // not null while a thread takes numbers; set when it is done
-  std::unique_ptr<Access> access_;         // that thread's; null until needed, and after an error
+  Mutex mutex_;  // not held during calls
+  std::map<std::pair<AllocationId, uint32_t>, Taken> taken_ ABSL_GUARDED_BY(mutex_);
+  // Not null while a thread takes numbers; set when it is done.
+  std::shared_ptr<fabric::Event> taking_ ABSL_GUARDED_BY(mutex_);
+  // That thread's; null until needed, and after an error.
+  std::unique_ptr<Access> access_;
 };
 
 }  // namespace nam::txn

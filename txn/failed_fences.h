@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "base/strong_id.h"
 
 namespace nam::txn {
@@ -25,13 +25,13 @@ class FailedFences {
  public:
   /// The result of the member's last fence while it is too early for another; else OK.
   absl::Status Last(MemberId member, int64_t now_ns) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = failed_.find(member);
     return found == failed_.end() || now_ns >= found->second.again_ns ? absl::OkStatus()
                                                                       : found->second.status;
   }
   void Add(MemberId member, absl::Status status, int64_t again_ns) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase_if(failed_, [&](const auto& other) { return other.second.again_ns < again_ns - kKeptNs; });
     failed_[member] = {std::move(status), again_ns};
   }
@@ -42,8 +42,8 @@ class FailedFences {
     absl::Status status;
     int64_t again_ns = 0;
   };
-  mutable std::mutex mutex_;
-  std::map<MemberId, Failed> failed_;
+  mutable Mutex mutex_;
+  std::map<MemberId, Failed> failed_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::txn

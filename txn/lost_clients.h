@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "storage/channel.h"
 #include "txn/transaction_state.h"
 
@@ -35,21 +35,21 @@ struct LostClient {
 class LostClients {
  public:
   void Add(LostClient lost) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     lost_.push_back(std::move(lost));
   }
   bool empty() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return lost_.empty();
   }
   std::vector<LostClient> TakeAll() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return std::exchange(lost_, {});
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::vector<LostClient> lost_;  // at most as many as client slots
+  mutable Mutex mutex_;
+  std::vector<LostClient> lost_ ABSL_GUARDED_BY(mutex_);  // at most as many as client slots
 };
 
 }  // namespace nam::txn

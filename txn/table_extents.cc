@@ -255,7 +255,7 @@ absl::StatusOr<std::vector<SpaceExtent>> TableExtents::Extents() {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table, Table());
   std::vector<SpaceExtent> all;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     all = opened_;
   }
   // The process has joined again, and must open them as its new member.
@@ -271,7 +271,7 @@ absl::StatusOr<std::vector<SpaceExtent>> TableExtents::Extents() {
                          OpenFrom(attachment_, extents, all.size(), there));
     all.insert(all.end(), fresh.begin(), fresh.end());
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (anew || all.size() > opened_.size()) opened_ = all;
   return all;
 }

@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/strong_id.h"
 #include "catalog/attachment.h"
 #include "proto/table.pb.h"
@@ -69,8 +69,8 @@ class TableExtents final : public ExtentSource {
   const std::string part_;
   const uint64_t part_allocation_;  // its first extent's, likewise
 
-  std::mutex mutex_;
-  std::vector<SpaceExtent> opened_;  // the first extents of the part; `lost` stays
+  Mutex mutex_;
+  std::vector<SpaceExtent> opened_ ABSL_GUARDED_BY(mutex_);  // the first extents of the part; `lost` stays
 };
 
 }  // namespace nam::txn

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/strong_id.h"
 
 namespace nam::txn {
@@ -22,22 +22,22 @@ class TableNumbers {
   };
 
   uint32_t NumberOf(const std::string& name, AllocationId allocation) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto [found, fresh] = numbers_.emplace(allocation, static_cast<uint32_t>(tables_.size()));
     if (fresh) tables_.push_back({name, allocation});
     return found->second;
   }
   /// nullopt if no table has this number.
   std::optional<Table> At(uint32_t number) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (number >= tables_.size()) return std::nullopt;
     return tables_[number];
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::map<AllocationId, uint32_t> numbers_;
-  std::vector<Table> tables_;  // by number
+  mutable Mutex mutex_;
+  std::map<AllocationId, uint32_t> numbers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Table> tables_ ABSL_GUARDED_BY(mutex_);  // by number
 };
 
 }  // namespace nam::txn

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/processors.h"
 #include "base/status_macros.h"
 #include "catalog/missing_servers.h"
 #include "dataset/load.h"
@@ -12,13 +13,15 @@
 namespace nam {
 namespace {
 
+constexpr int kThreadsMax = 16;  // if none are asked for: each keeps a batch of rows
+
 dataset::GeneratorOptions GeneratorOf(const DataSource& source) {
   return {.scale_factor = source.scale_factor, .seed = source.seed};
 }
 
 dataset::WorkOptions WorkOf(const DataSource& source, const std::string& doing, ProgressLine& progress,
                             const std::atomic<bool>& cancelled) {
-  return {.threads = source.threads, .progress = progress.For(doing), .cancelled = &cancelled};
+  return {.threads = source.threads_used(), .progress = progress.For(doing), .cancelled = &cancelled};
 }
 
 /// The tables of a source, one after the other.
@@ -137,8 +140,12 @@ absl::Status WithLoaded(const absl::Status& error, const std::vector<LoadedTable
 
 }  // namespace
 
+int DataSource::threads_used() const {
+  return threads != 0 ? threads : std::min(HostProcessors(), kThreadsMax);
+}
+
 absl::Status Validate(const DataSource& source) {
-  NAM_RETURN_IF_ERROR(dataset::Validate(dataset::WorkOptions{.threads = source.threads}));
+  NAM_RETURN_IF_ERROR(dataset::Validate(dataset::WorkOptions{.threads = source.threads_used()}));
   return source.from.empty() ? dataset::Validate(GeneratorOf(source)) : absl::OkStatus();
 }
 

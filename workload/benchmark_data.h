@@ -22,7 +22,9 @@ struct DataSource {
   double scale_factor = 1;
   uint64_t seed = 1;
   std::string from;  // empty: generated
-  int threads = 2;
+  int threads = 0;   // 0: one per processor
+
+  int threads_used() const;
 };
 
 /// INVALID_ARGUMENT if the scale factor or the number of threads is out of range.

@@ -93,7 +93,7 @@ absl::Status SqliteOracle::Execute(const std::string& sql) {
 
 absl::Status SqliteOracle::CreateTable(const partitioner::TableSchema& schema,
                                        const std::vector<std::string>& queries, const std::string& key) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Table& table = tables_[schema.name];
   std::string names, marks;
   for (size_t i = 0; i < schema.columns.size(); ++i) {
@@ -143,7 +143,7 @@ void SqliteOracle::Bind(const Table& table, const partitioner::ColumnBatch& batc
 }
 
 absl::Status SqliteOracle::Append(const std::string& name, const partitioner::ColumnBatch& batch) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = tables_.find(name);
   NAM_CHECK(found != tables_.end());
   const Table& table = found->second;
@@ -158,7 +158,7 @@ absl::Status SqliteOracle::Append(const std::string& name, const partitioner::Co
 }
 
 absl::Status SqliteOracle::CreateIndex(const std::string& name, const std::string& column) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = tables_.find(name);
   NAM_CHECK(found != tables_.end());
   if (std::find(found->second.names.begin(), found->second.names.end(), column) == found->second.names.end())
@@ -171,7 +171,7 @@ absl::Status SqliteOracle::Commit() {
 }
 
 absl::StatusOr<SqliteOracle::Rows> SqliteOracle::Run(const std::string& sql) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(database_, sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) return Error(sql);
   const std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> owner(statement, &sqlite3_finalize);

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "partitioner/column_batch.h"
 #include "partitioner/table_schema.h"
 #include "types/value.h"
@@ -56,8 +56,8 @@ class SqliteOracle {
   void Bind(const Table& table, const partitioner::ColumnBatch& batch, size_t row) const;
 
   sqlite3* const database_;
-  std::mutex mutex_;
-  std::map<std::string, Table> tables_;
+  Mutex mutex_;
+  std::map<std::string, Table> tables_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// True if the rows are the same, in any order.

@@ -56,7 +56,7 @@ AggregateSink::~AggregateSink() = default;
 
 GroupSet& AggregateSink::NewSet() {
   auto set = std::make_unique<GroupSet>(plan_, rows_, budget_);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   sets_.push_back(std::move(set));
   return *sets_.back();
 }

@@ -3,12 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "execution/aggregate/aggregate_plan.h"
 #include "execution/aggregate/group_set.h"
 #include "execution/rows/row_table.h"
@@ -52,7 +52,7 @@ class AggregateSink final : public Sink {
   const AggregatePlan& plan_;
   MemoryBudget& budget_;
   AggregateRows rows_;
-  std::mutex mutex_;
+  Mutex mutex_;                                     // guards sets_ while there are tasks
   std::vector<std::unique_ptr<GroupSet>> sets_;     // by task
   std::vector<std::unique_ptr<GroupSet>> results_;  // by part
   uint32_t parts_ = 0;

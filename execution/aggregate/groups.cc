@@ -22,7 +22,7 @@ absl::Status OutOfBounds() {
 }  // namespace
 
 absl::StatusOr<RowTable*> KeyRows::Table() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (table_ == nullptr) {
     NAM_ASSIGN_OR_RETURN(table_, RowTable::Make(keys_.layout(), budget_, PagesMax(keys_.layout(), budget_)));
   }

@@ -3,13 +3,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "execution/aggregate/group_keys.h"
 #include "execution/aggregate/group_table.h"
 #include "execution/aggregate/hash_numbers.h"
@@ -27,8 +27,8 @@ class KeyRows {
  private:
   const GroupKeys& keys_;
   MemoryBudget& budget_;
-  std::mutex mutex_;
-  std::unique_ptr<RowTable> table_;
+  Mutex mutex_;
+  std::unique_ptr<RowTable> table_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// Numbers groups in the order of their first appearance. One thread; others read it after its pipeline has

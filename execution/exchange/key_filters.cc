@@ -138,7 +138,7 @@ absl::Status KeyFilters::Merge(const Endpoint& endpoint, const Endpoint::Message
 }
 
 absl::StatusOr<BloomFilter*> KeyFilters::FilterOf(uint32_t member, uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::unique_ptr<BloomFilter>& filter = received_[member].filter;
   if (filter == nullptr) {
     NAM_ASSIGN_OR_RETURN(BloomFilter made, BloomFilter::Make(bytes, budget_));
@@ -148,7 +148,7 @@ absl::StatusOr<BloomFilter*> KeyFilters::FilterOf(uint32_t member, uint64_t byte
 }
 
 absl::Status KeyFilters::Complete(const Endpoint& endpoint) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (uint32_t member = 0; member < options_.members; ++member) {
     if (member == options_.self) {
       filters_[member] = own_.load(std::memory_order_acquire);

@@ -3,12 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "execution/exchange/endpoint.h"
 #include "execution/join/bloom_filter.h"
 #include "execution/memory_budget.h"
@@ -74,7 +74,7 @@ class KeyFilters {
   MemoryBudget& budget_;
   std::atomic<const BloomFilter*> own_ = nullptr;
   std::atomic<uint64_t> next_ = 0;  // bytes of the own filter that threads have claimed
-  std::mutex mutex_;                // guards the creation of filters
+  Mutex mutex_;                     // guards the creation of filters
   std::vector<Received> received_;  // by member
   std::vector<const BloomFilter*> filters_;
 };

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/mutex.h"
 #include "execution/expression/dictionary_memo.h"
 #include "execution/expression/node.h"
 
@@ -92,7 +92,7 @@ uint32_t DictionaryMemo::Read(const uint32_t* codes, Selection rows, Vector& out
 
 std::optional<std::string_view> DictionaryMemo::Keep(std::string_view text) {
   if (text.empty()) return text;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (text.size() > free_bytes_) {
     const size_t bytes = std::max(text.size(), kTextBlockBytes);
     if (!Reserve(bytes)) return std::nullopt;
@@ -183,7 +183,7 @@ class DictionaryMap final : public Node {
   DictionaryMemo& MemoOf(const CodeMeaning& meaning, Register& at) const {
     const DictionaryMemo::Key key = DictionaryMemo::KeyOf(meaning);
     if (at.memo != nullptr && at.memo->key() == key) return *at.memo;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& memo : memos_) {
       if (memo->key() == key) return *(at.memo = memo.get());
     }
@@ -209,8 +209,8 @@ class DictionaryMap final : public Node {
 
   const uint32_t slot_;
   MemoShare* const share_;
-  mutable std::mutex mutex_;  // locked once for a thread and meaning
-  mutable std::vector<std::unique_ptr<DictionaryMemo>> memos_;
+  mutable Mutex mutex_;  // locked once for a thread and meaning
+  mutable std::vector<std::unique_ptr<DictionaryMemo>> memos_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

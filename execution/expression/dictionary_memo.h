@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "execution/chunk.h"
 #include "execution/column.h"
 #include "execution/expression/memo_share.h"
@@ -81,11 +81,12 @@ class DictionaryMemo {
   MemoShare* const share_;
   std::unique_ptr<uint8_t, Free> states_;
   std::unique_ptr<std::byte, Free> values_;
-  std::mutex mutex_;  // guards what follows
-  uint64_t taken_bytes_ = 0;
-  std::deque<std::unique_ptr<char[]>> texts_;  // blocks of them; values point into these
-  char* free_ = nullptr;                       // of the last block
-  size_t free_bytes_ = 0;
+  Mutex mutex_;
+  uint64_t taken_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Blocks of them; values point into these.
+  std::deque<std::unique_ptr<char[]>> texts_ ABSL_GUARDED_BY(mutex_);
+  char* free_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of the last block
+  size_t free_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace nam::execution

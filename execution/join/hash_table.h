@@ -37,7 +37,6 @@ class HashTable {
   /// Whether a chain has more than one row.
   bool chained() const { return chained_.load(std::memory_order_relaxed); }
   uint32_t Head(uint64_t hash) const { return heads_[hash & mask_]; }
-  const uint32_t* head_of(uint64_t hash) const { return &heads_[hash & mask_]; }
   uint32_t Next(uint32_t row) const { return next_[row]; }
 
  private:

@@ -21,7 +21,7 @@ TextKeys::TextKeys(const CodeMeaning& build, bool ignores_blanks)
 const std::vector<uint32_t>& TextKeys::Of(const CodeMeaning& meaning) const {
   NAM_CHECK(meaning.dictionary != nullptr && meaning.dictionary_id != 0);
   if (meaning.dictionary_id == build_id_) return canonical_;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(mutex_);
   std::unique_ptr<const std::vector<uint32_t>>& translation = translations_[meaning.dictionary_id];
   if (translation == nullptr) {
     translation = std::make_unique<const std::vector<uint32_t>>(Translate(*meaning.dictionary));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "execution/column.h"
 
 namespace nam::execution {
@@ -46,7 +46,7 @@ class TextKeys {
   const bool ignores_blanks_;
   std::vector<uint32_t> canonical_;
   absl::flat_hash_map<std::string_view, uint32_t> first_;  // without blanks; only if these are ignored
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   mutable absl::flat_hash_map<uint64_t, std::unique_ptr<const std::vector<uint32_t>>> translations_
       ABSL_GUARDED_BY(mutex_);
 };

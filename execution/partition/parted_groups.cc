@@ -174,7 +174,7 @@ PartedGroups::PartedGroups(const AggregatePlan& plan, const Options& options, st
 std::unique_ptr<SinkTask> PartedGroups::NewTask(TaskContext& context) {
   NAM_CHECK(context.channels().scratch != nullptr, "parts are written over a channel of their own");
   GroupSet& set = groups_.NewSet();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   sets_.push_back(&set);
   return std::make_unique<Task>(*this, set);
 }

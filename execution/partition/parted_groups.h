@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "execution/aggregate/aggregate_sink.h"
 #include "execution/partition/scratch_output.h"
 #include "execution/task.h"
@@ -90,7 +90,7 @@ class PartedGroups final : public Sink {
   MemoryBudget& budget_;
   AggregateSink groups_;
   std::atomic<bool> parted_ = false;  // a task has written
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<GroupSet*> sets_;  // by task; guarded by mutex_ while there are some
   ScratchOutput output_;
 };

@@ -56,7 +56,7 @@ class PartitionJoin::Task final : public SourceTask {
     EndReading();
     probing_.reset();
     totals_.scan.total_ns = clock_.NowNs() - began_ns_;
-    const std::lock_guard lock(source_.mutex_);
+    const MutexLock lock(source_.mutex_);
     source_.totals_.scan.Add(totals_.scan, &claims_);
     source_.totals_.pages += totals_.pages;
     source_.totals_.bytes += totals_.bytes;
@@ -297,7 +297,7 @@ void PartitionJoin::ShareMemory() {
 std::unique_ptr<SourceTask> PartitionJoin::NewTask(TaskContext& context) {
   std::optional<uint64_t> share_bytes;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (tasks_++ == 0) ShareMemory();
     if (tasks_ <= shares_) share_bytes = share_bytes_;
   }
@@ -305,12 +305,12 @@ std::unique_ptr<SourceTask> PartitionJoin::NewTask(TaskContext& context) {
 }
 
 PartitionSource::Totals PartitionJoin::totals() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return totals_;
 }
 
 uint64_t PartitionJoin::slices() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return slices_;
 }
 

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "execution/join/probe.h"
 #include "execution/join/row_build.h"
 #include "execution/memory_budget.h"
@@ -74,7 +74,7 @@ class PartitionJoin final : public Source {
  private:
   class Task;
   /// Called by the first task. With `mutex_`.
-  void ShareMemory();
+  void ShareMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PartitionJoin(Options options, PartPages probed, PartPages built, PieceQueue& queue, MemoryBudget& budget)
       : options_(std::move(options)),
         probed_(std::move(probed)),
@@ -86,11 +86,12 @@ class PartitionJoin final : public Source {
   const PartPages probed_, built_;
   PieceQueue& queue_;
   MemoryBudget& budget_;
-  mutable std::mutex mutex_;  // guards the members below
-  uint64_t tasks_ = 0;
-  uint64_t shares_ = 0, share_bytes_ = 0;  // once the first task has begun
-  PartitionSource::Totals totals_;
-  uint64_t slices_ = 0;
+  mutable Mutex mutex_;
+  uint64_t tasks_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t shares_ ABSL_GUARDED_BY(mutex_) = 0, share_bytes_
+                                                ABSL_GUARDED_BY(mutex_) = 0;  // once the first task has begun
+  PartitionSource::Totals totals_ ABSL_GUARDED_BY(mutex_);
+  uint64_t slices_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace nam::execution

@@ -47,7 +47,7 @@ class PartitionSource::Task final : public SourceTask {
   ~Task() override {
     EndReading();
     totals_.scan.total_ns = clock_.NowNs() - began_ns_;
-    const std::lock_guard lock(source_.mutex_);
+    const MutexLock lock(source_.mutex_);
     source_.totals_.scan.Add(totals_.scan, &claims_);
     source_.totals_.pages += totals_.pages;
     source_.totals_.bytes += totals_.bytes;
@@ -212,7 +212,7 @@ std::unique_ptr<SourceTask> PartitionSource::NewTask(TaskContext& context) {
 }
 
 PartitionSource::Totals PartitionSource::totals() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return totals_;
 }
 

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "execution/aggregate/aggregate_plan.h"
 #include "execution/memory_budget.h"
 #include "execution/partition/part_pages.h"
@@ -60,8 +60,8 @@ class PartitionSource final : public Source {
   const PartPages pages_;
   PieceQueue& queue_;
   MemoryBudget& budget_;
-  mutable std::mutex mutex_;
-  Totals totals_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  Totals totals_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::execution

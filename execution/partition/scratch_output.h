@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "execution/partition/partition_writer.h"
 
 namespace nam::execution {
@@ -12,7 +12,7 @@ class ScratchOutput {
  public:
   /// Adds the pages of a finished writer, and so many rows with a NULL key beside them.
   void Add(const PartitionWriter& writer, uint64_t null_rows = 0) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     directory_.Add(writer.directory());
     directory_.AddNullRows(null_rows);
     pages_ += writer.pages();
@@ -23,7 +23,7 @@ class ScratchOutput {
   uint64_t bytes() const { return bytes_; }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;  // guards the members below during Add
   PartDirectory directory_;
   uint64_t pages_ = 0, bytes_ = 0;
 };

@@ -66,7 +66,7 @@ absl::StatusOr<uint32_t> RowTable::NewPage() {
   if (!budget_.Reserve(bytes)) return absl::ResourceExhaustedError("the query's memory is used up");
   uint32_t number;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     number = pages_.load(std::memory_order_relaxed);
     if (number == pages_max_ || !Commit((uint64_t{number} + 1) * bytes)) {
       budget_.Release(bytes);

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "execution/column.h"
 #include "execution/memory_budget.h"
 #include "execution/rows/row_layout.h"
@@ -56,15 +56,15 @@ class RowTable {
  private:
   RowTable(RowLayout layout, MemoryBudget& budget, std::byte* base, uint64_t pages_max);
   /// Makes so many bytes of the range writable. With `mutex_`.
-  bool Commit(uint64_t bytes);
+  bool Commit(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const RowLayout layout_;
   MemoryBudget& budget_;
   std::byte* const base_;
   const uint64_t pages_max_;
   uint64_t range_bytes_ = 0;  // of addresses; at least those of pages_max_
-  std::mutex mutex_;
-  uint64_t committed_bytes_ = 0;  // by mutex_
+  Mutex mutex_;
+  uint64_t committed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::atomic<uint32_t> pages_ = 0;
 };
 

@@ -142,17 +142,17 @@ size_t BlockScan::by_row_nodes() const {
 }
 
 ScanTotals BlockScan::totals() const {
-  std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return totals_;
 }
 
 void BlockScan::Add(const ScanTotals& totals, const PieceClaims* claims) {
-  std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   totals_.Add(totals, claims);
 }
 
 void BlockScan::AddReceived(const storage::MulticastCounters& counters, int64_t receiving_ns) {
-  std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   totals_.AddStream(counters.stream);
   totals_.multicast_blocks += counters.multicast_blocks;
   totals_.repaired_blocks += counters.repaired_blocks;

@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "execution/expression/program.h"
 #include "execution/join/build_side.h"
 #include "execution/scan/absorb.h"
@@ -104,8 +104,8 @@ class BlockScan final : public Source {
   std::vector<uint32_t> row_set_of_;
   uint32_t row_sets_ = 1;
 
-  mutable std::mutex mutex_;
-  ScanTotals totals_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  ScanTotals totals_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::execution

@@ -102,12 +102,12 @@ std::unique_ptr<SourceTask> RecordScan::NewTask(TaskContext& context) {
 }
 
 ScanTotals RecordScan::totals() const {
-  std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return totals_;
 }
 
 void RecordScan::Add(const ScanTotals& totals, const PieceClaims& claims) {
-  std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   totals_.Add(totals, &claims);
 }
 

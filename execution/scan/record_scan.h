@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "execution/scan/piece_claims.h"
 #include "execution/scan/record_select.h"
 #include "execution/scan/scan_totals.h"
@@ -80,8 +80,8 @@ class RecordScan final : public Source {
   std::vector<std::pair<std::string_view, std::string_view>> ranges_;  // disjoint, ascending
   absl::flat_hash_set<std::string_view> hidden_;
 
-  mutable std::mutex mutex_;
-  ScanTotals totals_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  ScanTotals totals_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::execution

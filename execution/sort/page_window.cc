@@ -8,7 +8,7 @@ void PageWindow::Add(std::span<const uint32_t> pages, RowAppender& appender) {
   if (pages.empty()) return;
   bool filled = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     pages_.insert(pages_.end(), pages.begin(), pages.end());
     const size_t reused = std::min(pages.size(), free_.size());
     appender.Reuse(std::span(free_).last(reused));
@@ -23,7 +23,7 @@ void PageWindow::Add(std::span<const uint32_t> pages, RowAppender& appender) {
 }
 
 std::vector<uint32_t> PageWindow::Take() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (gate_ != nullptr) gate_->Open();
   gate_.reset();
   full_now_.store(false, std::memory_order_release);
@@ -31,7 +31,7 @@ std::vector<uint32_t> PageWindow::Take() {
 }
 
 void PageWindow::GiveBack(std::span<const uint32_t> pages) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   free_.insert(free_.end(), pages.begin(), pages.end());
 }
 

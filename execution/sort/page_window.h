@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "execution/rows/row_appender.h"
 #include "execution/task.h"
 
@@ -33,7 +33,7 @@ class PageWindow {
   /// The gate that a task waits for before it takes in a chunk; nullptr: it need not wait.
   std::shared_ptr<const Gate> Closed() const {
     if (!full_now_.load(std::memory_order_relaxed)) return nullptr;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return gate_;
   }
   bool full() const { return full_now_.load(std::memory_order_acquire); }
@@ -49,10 +49,10 @@ class PageWindow {
   const uint64_t pages_max_;
   std::function<void()> told_;
   std::atomic<bool> full_now_ = false;  // changed with mutex_
-  mutable std::mutex mutex_;            // guards the members below
-  std::shared_ptr<Gate> gate_;          // null: tasks need not wait
-  std::vector<uint32_t> pages_;         // full ones
-  std::vector<uint32_t> free_;
+  mutable Mutex mutex_;
+  std::shared_ptr<Gate> gate_ ABSL_GUARDED_BY(mutex_);   // null: tasks need not wait
+  std::vector<uint32_t> pages_ ABSL_GUARDED_BY(mutex_);  // full ones
+  std::vector<uint32_t> free_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::execution

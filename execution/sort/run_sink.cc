@@ -35,7 +35,7 @@ class RunSink::Task final : public SinkTask {
     TakeFull();
     for (const uint32_t page : appender_.TakePages()) pages_.push_back(page);
     if (pages_.empty()) return Step::kDone;
-    const std::lock_guard lock(sink_.mutex_);
+    const MutexLock lock(sink_.mutex_);
     sink_.left_.push_back(std::move(pages_));
     return Step::kDone;
   }
@@ -148,14 +148,14 @@ absl::Status RunSink::Write(TaskContext& context, std::span<const uint32_t> page
   }
   NAM_RETURN_IF_ERROR(writer.AppendSorted(context, order_, *table_, std::move(spans)));
   NAM_ASSIGN_OR_RETURN(ScratchRun run, writer.EndRun(context));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   runs_.push_back(std::move(run));
   return absl::OkStatus();
 }
 
 absl::Status RunSink::End(RunWriter& writer) {
   NAM_RETURN_IF_ERROR(writer.Flush());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   pages_written_ += writer.pages();
   bytes_written_ += writer.bytes();
   return absl::OkStatus();

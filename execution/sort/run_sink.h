@@ -3,12 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "execution/rows/row_table.h"
 #include "execution/sort/row_order.h"
 #include "execution/sort/rows_plan.h"
@@ -56,7 +56,7 @@ class RunSink final : public Sink {
   const std::unique_ptr<RowTable> table_;
   const RowOrder order_;
   std::atomic<bool> in_runs_ = false;
-  std::mutex mutex_;                         // guards the members below while there are tasks
+  Mutex mutex_;                              // guards the members below while there are tasks
   std::vector<std::vector<uint32_t>> left_;  // pages that their tasks have not written
   std::vector<ScratchRun> runs_;
   uint64_t pages_written_ = 0, bytes_written_ = 0;

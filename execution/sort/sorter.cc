@@ -145,7 +145,7 @@ std::unique_ptr<SinkTask> Sorter::NewTask(TaskContext&) {
   auto runs = std::make_unique<Runs>(budget_);
   Runs& of_task = *runs;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     runs_.push_back(std::move(runs));
   }
   return std::make_unique<Task>(*this, of_task);
@@ -168,7 +168,7 @@ absl::Status Sorter::AddRuns(const proto::Directory& directory) {
   if (run_options_.runs == plan::Runs::kNever)
     return absl::InternalError("a compute server reports runs that were not requested");
   NAM_ASSIGN_OR_RETURN(std::vector<ScratchRun> runs, RunsOf(directory, run_options_.plan->layout()));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (ScratchRun& run : runs) scratch_.runs.push_back(std::move(run));
   return absl::OkStatus();
 }
@@ -188,14 +188,14 @@ absl::Status Sorter::WriteRun(TaskContext& context, Runs& rows, RunWriter& write
   NAM_RETURN_IF_ERROR(writer.AppendSorted(context, order_, *table_, std::move(spans)));
   rows.size = 0;
   NAM_ASSIGN_OR_RETURN(ScratchRun run, writer.EndRun(context));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   scratch_.runs.push_back(std::move(run));
   return absl::OkStatus();
 }
 
 absl::Status Sorter::EndWriter(RunWriter& writer) {
   NAM_RETURN_IF_ERROR(writer.Flush());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   totals_.pages_written += writer.pages();
   return absl::OkStatus();
 }

@@ -3,12 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "execution/budget_array.h"
 #include "execution/rows/row_table.h"
 #include "execution/sort/merge_passes.h"
@@ -92,13 +92,13 @@ class Sorter final : public Sink {
   const std::vector<OrderSlot> keys_;
   const RunOptions run_options_;
   const OpenChannel open_;
-  std::mutex mutex_;
+  Mutex mutex_;  // guards runs_, scratch_ and totals_ while there are tasks
   std::vector<std::unique_ptr<Runs>> runs_;
   std::vector<Part> parts_;
   std::atomic<size_t> parts_left_ = 0;
   absl::Status combine_error_;
   bool by_runs_ = false;  // set once all tasks have ended: all rows become runs
-  MergedRuns scratch_;    // guarded by mutex_ while there are tasks
+  MergedRuns scratch_;
   RunTotals totals_;
   OrderedRows rows_;
 };

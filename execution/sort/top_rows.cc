@@ -132,7 +132,7 @@ std::unique_ptr<SinkTask> TopRows::NewTask(TaskContext&) {
   auto kept = std::make_unique<Kept>(budget_);
   Kept& of_task = *kept;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     kept_.push_back(std::move(kept));
   }
   return std::make_unique<Task>(*this, of_task);

@@ -3,12 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "execution/budget_array.h"
 #include "execution/rows/row_table.h"
 #include "execution/sort/ordered_rows.h"
@@ -53,7 +53,7 @@ class TopRows final : public Sink {
   const std::unique_ptr<RowTable> table_;
   const RowOrder order_;
   std::atomic<uint64_t> cutoff_ = UINT64_MAX;
-  std::mutex mutex_;
+  Mutex mutex_;  // guards kept_ while there are tasks
   std::vector<std::unique_ptr<Kept>> kept_;
   OrderedRows rows_;
 };

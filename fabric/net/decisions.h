@@ -3,10 +3,10 @@
 #include <sys/eventfd.h>
 
 #include <cstdint>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "fabric/admission.h"
 
@@ -24,20 +24,20 @@ class Decisions {
   /// Readable when a decision waits. -1: out of descriptors.
   int fd() const { return event_.get(); }
   void Add(uint64_t arrival, Admission::Decision decision) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     decided_.push_back({arrival, std::move(decision)});
     eventfd_write(event_.get(), 1);
   }
   std::vector<Decided> Take() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     eventfd_t count;
     eventfd_read(event_.get(), &count);
     return std::exchange(decided_, {});
   }
 
  private:
-  std::mutex mutex_;
-  std::vector<Decided> decided_;  // under mutex_
+  Mutex mutex_;
+  std::vector<Decided> decided_ ABSL_GUARDED_BY(mutex_);
   const UniqueFd event_;
 };
 

@@ -1,15 +1,13 @@
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace nam::fabric::net {
 
@@ -21,26 +19,27 @@ class WaitingRoom {
   static constexpr size_t kMax = 128;
 
   size_t size() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return waiting_.size();
   }
   /// Deadlines never get earlier from one connection to the next.
   void Add(Connection connection, int64_t deadline_ns) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     waiting_.push_back({std::move(connection), deadline_ns});
-    arrived_.notify_one();
+    arrived_.NotifyOne();
   }
   /// Closes connections that have waited too long; returns when the next one will have.
   int64_t Expire(int64_t now_ns) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     while (!waiting_.empty() && waiting_.front().deadline_ns <= now_ns) waiting_.pop_front();
     return waiting_.empty() ? INT64_MAX : waiting_.front().deadline_ns;
   }
   /// The connection that has waited longest; nothing on timeout.
   std::optional<Connection> Take(Deadline deadline) {
-    std::unique_lock lock(mutex_);
-    const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(deadline.ns)};
-    if (!arrived_.wait_until(lock, until, [&] { return !waiting_.empty(); })) return std::nullopt;
+    const MutexLock lock(mutex_);
+    while (waiting_.empty() && arrived_.WaitUntil(mutex_, deadline)) {
+    }
+    if (waiting_.empty()) return std::nullopt;
     std::optional<Connection> next(std::move(waiting_.front().connection));
     waiting_.pop_front();
     return next;
@@ -51,9 +50,9 @@ class WaitingRoom {
     Connection connection;
     int64_t deadline_ns = 0;
   };
-  mutable std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::deque<Entry> waiting_;
+  mutable Mutex mutex_;
+  ConditionVariable arrived_;
+  std::deque<Entry> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::fabric::net

@@ -41,7 +41,7 @@ absl::Status DatagramInbox::Add(std::shared_ptr<IncomingRing> ring) {
   }
   count_.fetch_add(1, std::memory_order_relaxed);
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     added_.push_back(std::move(ring));
     has_added_.store(true, std::memory_order_release);
   }
@@ -56,7 +56,7 @@ void DatagramInbox::End(IncomingRing& ring) {
 
 std::vector<std::shared_ptr<IncomingRing>> DatagramInbox::TakeAdded() {
   if (!has_added_.load(std::memory_order_acquire)) return {};
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   has_added_.store(false, std::memory_order_relaxed);
   return std::exchange(added_, {});
 }
@@ -64,7 +64,7 @@ std::vector<std::shared_ptr<IncomingRing>> DatagramInbox::TakeAdded() {
 absl::Status DatagramGroup::Add(uint64_t link, std::shared_ptr<PeerProcess> peer, uint32_t bell_index) {
   Doorbell* const bell = peer->doorbell(bell_index);
   if (bell == nullptr) return absl::InvalidArgumentError("the peer does not follow the protocol");
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (members_.size() >= kMembersMax) {
     return absl::ResourceExhaustedError(absl::StrFormat("the group has %d members already", kMembersMax));
   }
@@ -73,32 +73,32 @@ absl::Status DatagramGroup::Add(uint64_t link, std::shared_ptr<PeerProcess> peer
 }
 
 void DatagramGroup::Remove(uint64_t link) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(members_, [&](const Member& member) { return member.link == link; });
 }
 
 void DatagramGroup::RingMembers() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const Member& member : members_) Ring(*member.bell);
 }
 
 void DatagramDirectory::AddInbox(uint64_t id, std::shared_ptr<DatagramInbox> inbox) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   inboxes_[id] = std::move(inbox);
 }
 
 void DatagramDirectory::RemoveInbox(uint64_t id) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   inboxes_.erase(id);
 }
 
 void DatagramDirectory::AddGroup(uint64_t id, std::shared_ptr<DatagramGroup> group) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   groups_[id] = std::move(group);
 }
 
 void DatagramDirectory::RemoveGroup(uint64_t id) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   groups_.erase(id);
 }
 
@@ -116,7 +116,7 @@ absl::Status DatagramDirectory::Join(int socket, uint64_t link, const std::share
                                      const Message& request) {
   std::shared_ptr<DatagramGroup> group;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = groups_.find(request.datagram_id);
     if (found == groups_.end()) return Gone("multicast group");
     group = found->second;
@@ -131,7 +131,7 @@ absl::Status DatagramDirectory::Join(int socket, uint64_t link, const std::share
 absl::Status DatagramDirectory::Accept(int socket, uint64_t link, const Packet& packet) {
   std::shared_ptr<DatagramInbox> inbox;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = inboxes_.find(packet.message.datagram_id);
     if (found == inboxes_.end()) return Gone("datagram queue pair");
     inbox = found->second;

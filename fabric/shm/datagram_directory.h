@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -12,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 #include "fabric/shm/datagram_ring.h"
 #include "fabric/shm/peer_process.h"
@@ -58,8 +58,8 @@ class DatagramInbox {
   const uint32_t bell_index_;
   std::atomic<uint32_t> count_{0};
   std::atomic<bool> has_added_{false};
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<IncomingRing>> added_;  // under mutex_
+  Mutex mutex_;
+  std::vector<std::shared_ptr<IncomingRing>> added_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// A group opened by this process. Its queue pair writes the ring; the service thread adds members.
@@ -83,8 +83,8 @@ class DatagramGroup {
     Doorbell* bell = nullptr;
   };
   DatagramRingWriter ring_;
-  std::mutex mutex_;
-  std::vector<Member> members_;  // under mutex_
+  Mutex mutex_;
+  std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// All queue pairs and groups of this fabric that peers can send to or join. Any thread.
@@ -117,10 +117,10 @@ class DatagramDirectory {
                     const Message& request);
   absl::Status Accept(int socket, uint64_t link, const Packet& packet);
 
-  std::mutex mutex_;
-  std::map<uint64_t, std::shared_ptr<DatagramInbox>> inboxes_;  // under mutex_
-  std::map<uint64_t, std::shared_ptr<DatagramGroup>> groups_;   // under mutex_
-  std::unordered_map<uint64_t, Served> served_;                 // by link; service thread only
+  Mutex mutex_;
+  std::map<uint64_t, std::shared_ptr<DatagramInbox>> inboxes_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, std::shared_ptr<DatagramGroup>> groups_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, Served> served_;  // by link; service thread only
   std::atomic<uint64_t> no_receive_{0};
   std::atomic<uint64_t> overrun_{0};
   std::atomic<uint64_t> refused_{0};

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "fabric/shm/layout.h"
 #include "fabric/shm/memory.h"
@@ -24,7 +24,7 @@ class DoorbellAllocator {
 
   /// Nothing if all are taken.
   std::optional<uint32_t> Allocate() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!free_.empty()) {
       const uint32_t index = free_.back();
       free_.pop_back();
@@ -35,7 +35,7 @@ class DoorbellAllocator {
   }
   /// A late ring by a peer merely wakes the next owner once.
   void Return(uint32_t index) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     free_.push_back(index);
   }
   Doorbell& at(uint32_t index) const {
@@ -47,9 +47,9 @@ class DoorbellAllocator {
   explicit DoorbellAllocator(SharedMemory memory) : memory_(std::move(memory)) {}
 
   const SharedMemory memory_;
-  std::mutex mutex_;
-  uint32_t next_ = 1;
-  std::vector<uint32_t> free_;
+  Mutex mutex_;
+  uint32_t next_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::vector<uint32_t> free_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::fabric::shm

@@ -31,7 +31,7 @@ bool Changes(const ChannelSide& side) {
 void Initiators::Add(std::shared_ptr<const Mapping> channel, int side, pid_t pid) {
   const ChannelSide* shown = &ChannelIn(*channel).sides[static_cast<size_t>(side)];
   if (shown->executing.load(std::memory_order_acquire) == kNoInitiator) return;  // a passive listener's
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ForgetTheGone();
   const auto [entry, fresh] = processes_.try_emplace(pid);
   if (fresh) entry->second.descriptor.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
@@ -45,7 +45,7 @@ void Initiators::PassBarriers() {
 
 bool Initiators::Executing(uint32_t rkey) {
   PassBarriers();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::any_of(processes_.begin(), processes_.end(), [rkey](const auto& entry) {
     return Executes(entry.second, rkey) && Lives(entry.first, entry.second);
   });
@@ -53,7 +53,7 @@ bool Initiators::Executing(uint32_t rkey) {
 
 bool Initiators::Executing(pid_t pid, const ChannelSide& side) {
   PassBarriers();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!Changes(side)) return false;
   const Process* const process = ProcessOf(pid, side);
   return process != nullptr && Lives(pid, *process);
@@ -70,7 +70,7 @@ const Initiators::Process* Initiators::ProcessOf(pid_t pid, const ChannelSide& s
 }
 
 void Initiators::Kill(pid_t pid, const ChannelSide& side) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Process* const process = ProcessOf(pid, side);
   if (process == nullptr || pid == getpid() || !Changes(side)) return;
   const int descriptor = process->descriptor.get();

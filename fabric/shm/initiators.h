@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "fabric/shm/layout.h"
 #include "fabric/shm/memory.h"
@@ -45,11 +45,11 @@ class Initiators {
   static void PassBarriers();
   static bool Lives(pid_t pid, const Process& process);
   /// nullptr if the process has been forgotten.
-  const Process* ProcessOf(pid_t pid, const ChannelSide& side) const;
-  void ForgetTheGone();
+  const Process* ProcessOf(pid_t pid, const ChannelSide& side) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetTheGone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::mutex mutex_;
-  std::map<pid_t, Process> processes_;
+  Mutex mutex_;
+  std::map<pid_t, Process> processes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::fabric::shm

@@ -1,15 +1,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "fabric/admission.h"
 #include "fabric/shm/doorbell.h"
@@ -58,10 +57,10 @@ class Link {
  private:
   const UniqueFd socket_;
   std::atomic<bool> lost_{false};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<Packet> reply_;
-  Doorbell* bell_ = nullptr;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::optional<Packet> reply_ ABSL_GUARDED_BY(mutex_);
+  Doorbell* bell_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
 /// Where a connection goes: served for regions, handed to Accept, or served for datagrams.
@@ -90,10 +89,10 @@ class Backlog {
   ListeningSocket socket_;
   const Purpose purpose_;
   const std::shared_ptr<Admission> admission_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::shared_ptr<Link>> links_;
-  bool closed_ = false;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::deque<std::shared_ptr<Link>> links_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace nam::fabric::shm

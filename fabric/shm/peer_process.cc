@@ -8,7 +8,7 @@
 namespace nam::fabric::shm {
 
 std::shared_ptr<const RemoteRegion> PeerProcess::Find(uint32_t rkey, Access rights) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = regions_.find({rkey, rights});
   return found == regions_.end() ? nullptr : found->second.lock();
 }
@@ -19,7 +19,7 @@ absl::StatusOr<std::shared_ptr<const RemoteRegion>> PeerProcess::Insert(uint32_t
   NAM_ASSIGN_OR_RETURN(Mapping pages,
                        MapFromPeer(reply.descriptors[0].get(), reply.message.bytes, PeerAccessFor(access)));
   std::byte* const data = pages.data();
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::weak_ptr<const RemoteRegion>& entry = regions_[{rkey, rights}];
   // Another queue pair may have been faster.
   if (auto region = entry.lock()) return region;
@@ -32,7 +32,7 @@ absl::StatusOr<std::shared_ptr<const RemoteRegion>> PeerProcess::Insert(uint32_t
 
 absl::StatusOr<std::shared_ptr<PeerProcess>> PeerDirectory::Get(const ProcessId& id, int table,
                                                                 int doorbells) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::weak_ptr<PeerProcess>& entry = peers_[id];
   if (auto peer = entry.lock()) return peer;
   NAM_ASSIGN_OR_RETURN(Mapping table_mapping, MapFromPeer(table, sizeof(RegionTable), PeerAccess::kReadOnly));

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 #include "fabric/shm/layout.h"
 #include "fabric/shm/memory.h"
@@ -52,8 +52,8 @@ class PeerProcess {
 
   const Mapping table_;
   const Mapping doorbells_;
-  std::mutex mutex_;
-  std::map<std::pair<uint32_t, Access>, std::weak_ptr<const RemoteRegion>> regions_;
+  Mutex mutex_;
+  std::map<std::pair<uint32_t, Access>, std::weak_ptr<const RemoteRegion>> regions_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// The peers that queue pairs of this process are connected to. Any thread.
@@ -63,8 +63,8 @@ class PeerDirectory {
   absl::StatusOr<std::shared_ptr<PeerProcess>> Get(const ProcessId& id, int table, int doorbells);
 
  private:
-  std::mutex mutex_;
-  std::map<ProcessId, std::weak_ptr<PeerProcess>> peers_;
+  Mutex mutex_;
+  std::map<ProcessId, std::weak_ptr<PeerProcess>> peers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::fabric::shm

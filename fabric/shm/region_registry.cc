@@ -28,7 +28,7 @@ RegionRegistry::RegionRegistry(SharedMemory table_memory, uint32_t first_generat
 }
 
 absl::StatusOr<uint32_t> RegionRegistry::Add(const SharedMemory& memory, size_t bytes, Access access) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   uint32_t slot;
   if (!free_slots_.empty()) {
     slot = free_slots_.top();
@@ -52,7 +52,7 @@ absl::StatusOr<uint32_t> RegionRegistry::Add(const SharedMemory& memory, size_t 
 }
 
 void RegionRegistry::Remove(uint32_t key) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const uint32_t slot = SlotOf(key);
   Registered& region = registered_[slot];
   NAM_CHECK(MakeKey(region.generation, slot) == key && region.descriptor >= 0, "removed twice");
@@ -65,7 +65,7 @@ void RegionRegistry::Remove(uint32_t key) {
 }
 
 absl::StatusOr<RegionGrant> RegionRegistry::Grant(uint32_t rkey, Access rights) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const uint32_t slot = SlotOf(rkey);
   if (slot >= registered_.size() || registered_[slot].descriptor < 0 ||
       MakeKey(registered_[slot].generation, slot) != rkey || registered_[slot].access == Access::kNone) {

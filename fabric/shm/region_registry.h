@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <queue>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 #include "fabric/shm/layout.h"
 #include "fabric/shm/memory.h"
@@ -77,10 +77,10 @@ class RegionRegistry {
   const uint32_t first_generation_;
   std::vector<LocalSlot> local_;
 
-  std::mutex mutex_;
-  std::vector<Registered> registered_;  // by slot
+  Mutex mutex_;
+  std::vector<Registered> registered_ ABSL_GUARDED_BY(mutex_);  // by slot
   // Low slots first: peers' caches are arrays indexed by slot.
-  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> free_slots_;
+  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> free_slots_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::fabric::shm

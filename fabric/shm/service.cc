@@ -56,7 +56,7 @@ Service::Service(const Identity& identity, int64_t timeout_us, UniqueFd epoll, U
 
 Service::~Service() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   eventfd_write(wake_.get(), 1);
@@ -70,7 +70,7 @@ void Service::AddBacklog(const std::shared_ptr<Backlog>& backlog) {
 void Service::RemoveBacklog(const Backlog& backlog) {
   std::vector<std::shared_ptr<Link>> orphans;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [id, source] : sources_) {
       if (source.link != nullptr && source.link->listener_id == backlog.id) orphans.push_back(source.link);
     }
@@ -87,7 +87,7 @@ void Service::AddLink(const std::shared_ptr<Link>& link) {
 }
 
 void Service::HandOver(Link& link) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   link.listener_id = 0;
 }
 
@@ -96,7 +96,7 @@ void Service::RemoveLink(const Link& link) {
 }
 
 uint64_t Service::Watch(int descriptor, Source source) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const uint64_t id = next_id_++;
   if (source.link != nullptr) source.link->id = id;
   if (source.backlog != nullptr) source.backlog->id = id;
@@ -108,7 +108,7 @@ uint64_t Service::Watch(int descriptor, Source source) {
 
 void Service::Unwatch(uint64_t id, int descriptor) {
   Source removed;  // destroyed without the lock
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = sources_.find(id);
   if (found == sources_.end()) return;
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
@@ -117,7 +117,7 @@ void Service::Unwatch(uint64_t id, int descriptor) {
 }
 
 Service::Source Service::Find(uint64_t id) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = sources_.find(id);
   return found == sources_.end() ? Source{} : found->second;
 }
@@ -127,7 +127,7 @@ void Service::Run() {
   while (true) {
     const int count = epoll_wait(epoll_.get(), events.data(), kEventsMax, NextTimeoutMs());
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stopping_) return;
     }
     for (int i = 0; i < count; ++i) {
@@ -248,7 +248,7 @@ absl::Status Service::Handle(const std::shared_ptr<Link>& link, Packet& packet) 
 std::shared_ptr<Backlog> Service::BacklogOf(const Link& link) {
   uint64_t listener_id;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     listener_id = link.listener_id;
   }
   return Find(listener_id).backlog;
@@ -263,7 +263,7 @@ absl::Status Service::Judge(const std::shared_ptr<Link>& link) {
     return link->handshake->Welcome(link->socket(), link->rights, [](const auto&, pid_t) { return true; });
   }
   backlog->admission()->Ask(claim, [this, link](Admission::Decision decision) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     decided_.push_back({link, std::move(decision)});
     eventfd_write(wake_.get(), 1);
   });
@@ -275,7 +275,7 @@ void Service::ApplyDecisions() {
   eventfd_read(wake_.get(), &count);
   std::vector<Decided> decided;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     decided.swap(decided_);
   }
   for (Decided& one : decided) {

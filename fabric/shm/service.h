@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "fabric/admission.h"
 #include "fabric/fabric.h"
@@ -76,10 +76,10 @@ class Service {
   const UniqueFd wake_;
   UniqueFd spare_;  // closed briefly to refuse connections when descriptors run out
 
-  std::mutex mutex_;
-  bool stopping_ = false;
-  uint64_t next_id_ = 1;
-  std::unordered_map<uint64_t, Source> sources_;
+  Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::unordered_map<uint64_t, Source> sources_ ABSL_GUARDED_BY(mutex_);
   struct Decided {
     std::shared_ptr<Link> link;
     Admission::Decision decision;

@@ -10,6 +10,8 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/mutex.h"
+#include "base/processors.h"
 #include "base/status_macros.h"
 #include "fabric/admission.h"
 #include "fabric/datagram_rules.h"
@@ -157,7 +159,9 @@ class ShmFabric final : public Fabric {
   }
 
   Kind kind() const override { return Kind::kShm; }
-  Capabilities capabilities() const override { return {.in_place = true}; }
+  Capabilities capabilities() const override {
+    return {.in_place = true, .one_host = true, .processors = HostProcessors()};
+  }
   Clock& clock() override { return RealClock(); }
 
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,
@@ -239,7 +243,7 @@ class ShmFabric final : public Fabric {
  private:
   /// The socket for peers' datagram requests; opened for the first queue pair.
   absl::StatusOr<std::string> DatagramSocket() {
-    std::lock_guard lock(datagram_mutex_);
+    const MutexLock lock(datagram_mutex_);
     if (datagram_backlog_ == nullptr) {
       NAM_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Bind("@"));
       datagram_backlog_ = std::make_shared<Backlog>(std::move(socket), Purpose::kDatagrams);
@@ -258,8 +262,8 @@ class ShmFabric final : public Fabric {
   PeerDirectory peers_;
   Initiators initiators_;
   DatagramDirectory datagrams_;
-  std::mutex datagram_mutex_;
-  std::shared_ptr<Backlog> datagram_backlog_;  // under datagram_mutex_
+  Mutex datagram_mutex_;
+  std::shared_ptr<Backlog> datagram_backlog_ ABSL_GUARDED_BY(datagram_mutex_);
   Identity identity_;
   std::unique_ptr<Service> service_;  // last: its thread uses all of the above
 };

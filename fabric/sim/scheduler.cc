@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -91,10 +90,10 @@ Scheduler::~Scheduler() {
   if (threads_.size() > 1) std::fputs(Describe().c_str(), stderr);
   NAM_CHECK(threads_.size() == 1, "a world is destroyed after its threads");
   {
-    const std::lock_guard lock(watch_mutex_);
+    const MutexLock lock(watch_mutex_);
     ended_ = true;
   }
-  watch_ends_.notify_all();
+  watch_ends_.NotifyAll();
   watchdog_.join();
   current = nullptr;
 }
@@ -283,7 +282,7 @@ void Scheduler::SwitchFrom(SimThread& self) {
 
 void Scheduler::GiveBaton(SimThread& next) {
   {
-    const std::lock_guard lock(watch_mutex_);
+    const MutexLock lock(watch_mutex_);
     running_ = &next;
   }
   next.baton.Give();
@@ -383,9 +382,13 @@ void Scheduler::Hang(const char* kind) {
 }
 
 void Scheduler::Watch(int64_t stuck_real_ms) {
-  std::unique_lock lock(watch_mutex_);
+  const MutexLock lock(watch_mutex_);
   uint64_t seen = steps_;
-  while (!watch_ends_.wait_for(lock, std::chrono::milliseconds(stuck_real_ms), [this] { return ended_; })) {
+  while (true) {
+    const Deadline check = RealClock().After(stuck_real_ms * 1000);
+    while (!ended_ && watch_ends_.WaitUntil(watch_mutex_, check)) {
+    }
+    if (ended_) return;
     const uint64_t steps = steps_;
     if (steps == std::exchange(seen, steps)) {
       std::fprintf(stderr,

@@ -1,19 +1,18 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/random.h"
 #include "fabric/fabric.h"
 #include "fabric/sim/trace.h"
@@ -152,10 +151,10 @@ class Scheduler {
 
   // Used by the watchdog, the only thread that reads state here without the baton.
   std::atomic<uint64_t> steps_{0};
-  std::mutex watch_mutex_;
-  std::condition_variable watch_ends_;
-  bool ended_ = false;                  // under watch_mutex_
-  const SimThread* running_ = nullptr;  // under watch_mutex_
+  Mutex watch_mutex_;
+  ConditionVariable watch_ends_;
+  bool ended_ ABSL_GUARDED_BY(watch_mutex_) = false;
+  const SimThread* running_ ABSL_GUARDED_BY(watch_mutex_) = nullptr;
   std::thread watchdog_;
 };
 

@@ -14,8 +14,17 @@ class SimFabric final : public Fabric {
   SimFabric(Network& network, Process& process, Clock& clock, uint64_t seed, bool in_place);
   ~SimFabric() override;
 
+  /// Of each simulated host: the same on every real one, so that a seed replays.
+  static constexpr int kProcessors = 2;
+
   Kind kind() const override { return Kind::kSim; }
-  Capabilities capabilities() const override { return {.in_place = in_place_}; }
+  Capabilities capabilities() const override {
+    return {.in_place = in_place_,
+            .card_moves = true,
+            .sockets = true,
+            .simulated = true,
+            .processors = kProcessors};
+  }
   Clock& clock() override { return clock_; }
   Process& process() const { return process_; }
 

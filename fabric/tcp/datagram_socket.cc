@@ -197,19 +197,19 @@ absl::Status CheckMulticast(const DatagramInterface& interface, int fd, const Da
 }
 
 void DatagramCounters::Watch(int fd) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   sockets_.push_back(fd);
 }
 
 void DatagramCounters::Unwatch(int fd) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (std::erase(sockets_, fd) > 0) closed_overruns_ += OverrunsOf(fd);
 }
 
 DatagramDrops DatagramCounters::Read() const {
   DatagramDrops drops{.no_receive = no_receive_.load(std::memory_order_relaxed),
                       .refused = refused_.load(std::memory_order_relaxed)};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   drops.overrun = closed_overruns_;
   for (const int fd : sockets_) drops.overrun += OverrunsOf(fd);
   return drops;

@@ -4,12 +4,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
 #include "fabric/tcp/datagram_wire.h"
@@ -52,9 +52,9 @@ class DatagramCounters {
  private:
   std::atomic<uint64_t> no_receive_{0};
   std::atomic<uint64_t> refused_{0};
-  mutable std::mutex mutex_;
-  std::vector<int> sockets_;      // under mutex_
-  uint64_t closed_overruns_ = 0;  // under mutex_: of closed sockets
+  mutable Mutex mutex_;
+  std::vector<int> sockets_ ABSL_GUARDED_BY(mutex_);
+  uint64_t closed_overruns_ ABSL_GUARDED_BY(mutex_) = 0;  // of closed sockets
 };
 
 }  // namespace nam::fabric::tcp

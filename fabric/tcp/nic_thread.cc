@@ -56,7 +56,7 @@ NicThread::~NicThread() {
 void NicThread::Stop() {
   {
     // In one step, so that no command is enqueued after the thread's end and awaited in vain.
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return;
     stopping_ = true;
     commands_.push_back([this] { running_ = false; });
@@ -67,7 +67,7 @@ void NicThread::Stop() {
 
 bool NicThread::Enqueue(std::function<void()> command) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return false;
     commands_.push_back(std::move(command));
   }
@@ -159,14 +159,14 @@ void NicThread::Run() {
 }
 
 bool NicThread::HasCommands() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !commands_.empty();
 }
 
 void NicThread::RunCommands() {
   std::vector<std::function<void()>> commands;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     commands.swap(commands_);
   }
   for (const auto& command : commands) command();

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
 #include "fabric/tcp/doorbell.h"
@@ -67,9 +67,9 @@ class NicThread {
   UniqueFd epoll_;
   Doorbell doorbell_;
 
-  std::mutex mutex_;
-  std::vector<std::function<void()>> commands_;  // under mutex_
-  bool stopping_ = false;                        // under mutex_
+  Mutex mutex_;
+  std::vector<std::function<void()>> commands_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   // NIC thread only.
   std::unordered_map<uint64_t, Served> served_;

@@ -14,7 +14,7 @@ ReceiveQueue::ReceiveQueue(uint64_t queue_pair, uint32_t depth, std::shared_ptr<
 absl::Status ReceiveQueue::Post(std::span<const ReceiveRequest> batch) {
   bool resume = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     NAM_RETURN_IF_ERROR(CheckReceiveRoom(batch.size(), outstanding_, depth_));
     outstanding_ += batch.size();
     for (const ReceiveRequest& request : batch) {
@@ -37,7 +37,7 @@ absl::Status ReceiveQueue::Post(std::span<const ReceiveRequest> batch) {
 
 size_t ReceiveQueue::Pop(std::span<Completion> completions) {
   if (!news_) return 0;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const size_t taken = std::min(completions.size(), done_.size());
   for (size_t i = 0; i < taken; ++i) {
     completions[i] = done_.front();
@@ -49,7 +49,7 @@ size_t ReceiveQueue::Pop(std::span<Completion> completions) {
 }
 
 void ReceiveQueue::Fail(CompletionStatus pending) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   failed_ = true;
   for (const Entry& entry : posted_) {
     done_.push_back(
@@ -60,7 +60,7 @@ void ReceiveQueue::Fail(CompletionStatus pending) {
 }
 
 std::optional<ReceiveQueue::Entry> ReceiveQueue::Match() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (posted_.empty()) {
     starving_ = true;
     return std::nullopt;
@@ -72,7 +72,7 @@ std::optional<ReceiveQueue::Entry> ReceiveQueue::Match() {
 
 void ReceiveQueue::Complete(const Completion& completion) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     done_.push_back(completion);
     done_.back().queue_pair = queue_pair_;
     news_ = true;
@@ -83,7 +83,7 @@ void ReceiveQueue::Complete(const Completion& completion) {
 void ReceiveQueue::OnPeerLost() {
   {
     // Under the lock, so that Pop does not clear `news_` over it.
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     peer_lost_.store(true, std::memory_order_release);
     news_ = true;
   }

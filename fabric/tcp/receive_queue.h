@@ -5,11 +5,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 #include "fabric/tcp/doorbell.h"
 
@@ -56,12 +56,12 @@ class ReceiveQueue {
   const std::shared_ptr<Doorbell> doorbell_;
   std::function<void()> resume_;
 
-  std::mutex mutex_;
-  std::deque<Entry> posted_;     // under mutex_
-  std::deque<Completion> done_;  // under mutex_
-  uint32_t outstanding_ = 0;     // under mutex_: posted, being filled, done
-  bool starving_ = false;        // under mutex_: a message waits for a receive
-  bool failed_ = false;          // under mutex_
+  Mutex mutex_;
+  std::deque<Entry> posted_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Completion> done_ ABSL_GUARDED_BY(mutex_);
+  uint32_t outstanding_ ABSL_GUARDED_BY(mutex_) = 0;  // posted, being filled, done
+  bool starving_ ABSL_GUARDED_BY(mutex_) = false;     // a message waits for a receive
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> news_{false};
   std::atomic<bool> peer_lost_{false};
 };

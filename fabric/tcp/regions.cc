@@ -27,7 +27,7 @@ const Regions::Slot* Regions::SlotOf(uint32_t key) const {
 }
 
 absl::StatusOr<uint32_t> Regions::Register(const View& view) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   uint32_t index = 0;
   if (next_index_ < kIndexesMax) {
     // Prefers a fresh index, so that keys of old regions stay unknown the longest.
@@ -63,7 +63,7 @@ void Regions::Retire(uint32_t key) {
 }
 
 void Regions::Recycle(uint32_t key) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Slot* slot = SlotOf(key);
   if (slot->uses < kGenerations) free_.push_back(IndexOf(key));
 }

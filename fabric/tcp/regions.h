@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 
 namespace nam::fabric::tcp {
@@ -57,11 +57,11 @@ class Regions {
 
   const Slot* SlotOf(uint32_t key) const;
 
-  std::mutex mutex_;
-  std::array<std::unique_ptr<Chunk>, kChunks> owned_;  // under mutex_; only grows
+  Mutex mutex_;
+  std::array<std::unique_ptr<Chunk>, kChunks> owned_ ABSL_GUARDED_BY(mutex_);  // only grows
   std::array<std::atomic<Chunk*>, kChunks> chunks_{};
-  uint32_t next_index_ = 0;    // under mutex_
-  std::deque<uint32_t> free_;  // under mutex_
+  uint32_t next_index_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<uint32_t> free_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::fabric::tcp

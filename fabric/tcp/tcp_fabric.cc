@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/processors.h"
 #include "base/status_macros.h"
 #include "fabric/anonymous_mapping.h"
 #include "fabric/net/handshake.h"
@@ -67,7 +68,9 @@ class TcpFabric final : public Fabric {
   ~TcpFabric() override { core_->StopNics(); }
 
   Kind kind() const override { return Kind::kTcp; }
-  Capabilities capabilities() const override { return {.posts_are_calls = true}; }
+  Capabilities capabilities() const override {
+    return {.posts_are_calls = true, .sockets = true, .processors = HostProcessors()};
+  }
   Clock& clock() override { return RealClock(); }
 
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,

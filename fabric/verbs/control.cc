@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -53,12 +52,14 @@ absl::StatusOr<bool> ControlChannel::AskWhetherReady(Deadline deadline) {
 }
 
 absl::StatusOr<Frame> ControlChannel::Ask(const Frame& question, FrameKind answer, Deadline deadline) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   answer_.reset();
   if (over_ || !Send(question)) return absl::UnavailableError("the peer is gone");
-  const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(deadline.ns)};
-  const bool came = answered_.wait_until(lock, until, [&] { return over_ || answer_.has_value(); });
-  if (!came) return absl::UnavailableError("the peer does not answer");
+  bool in_time = true;
+  while (!over_ && !answer_.has_value()) {
+    if (!in_time) return absl::UnavailableError("the peer does not answer");
+    in_time = answered_.WaitUntil(mutex_, deadline);
+  }
   if (!answer_ || answer_->kind != answer || answer_->key != question.key) {
     return absl::UnavailableError("the peer is gone");
   }
@@ -66,18 +67,17 @@ absl::StatusOr<Frame> ControlChannel::Ask(const Frame& question, FrameKind answe
 }
 
 void ControlChannel::TellEnded(CompletionStatus status) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!over_) Send({.kind = FrameKind::kEnded, .status = status});
 }
 
 void ControlChannel::Close() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   queue_pair_ = nullptr;
   over_ = true;
   shutdown(fd_.get(), SHUT_RDWR);
 }
 
-// Requires mutex_: frames of two threads must not mix.
 bool ControlChannel::Send(const Frame& frame) {
   iovec part{const_cast<Frame*>(&frame), sizeof(frame)};
   // Few frames are in flight at a time. A peer that lets a socket buffer of them pile up is broken.
@@ -108,14 +108,14 @@ bool ControlChannel::Handle(const Frame& frame) {
       return true;
     case FrameKind::kAskRegion:
     case FrameKind::kAskState: {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       return Send(frame.kind == FrameKind::kAskState ? DescribeState() : DescribeRegion(frame.key));
     }
     case FrameKind::kRegion:
     case FrameKind::kState: {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       answer_ = frame;
-      answered_.notify_all();
+      answered_.NotifyAll();
       return true;
     }
   }
@@ -148,19 +148,19 @@ Frame ControlChannel::DescribeState() {
 }
 
 void ControlChannel::OnLost(CompletionStatus reason) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!lost_) reason_.store(reason, std::memory_order_release);
   // Before the queue pair moves: a thread that posts without seeing it has posted early enough to be flushed.
   lost_.store(true, std::memory_order_seq_cst);
   over_ = true;
-  answered_.notify_all();
+  answered_.NotifyAll();
   if (queue_pair_ != nullptr) MoveToError(queue_pair_);
 }
 
 // In the error state a NIC accepts no more requests; once the queue pair is destroyed, it has also finished
 // those accepted before.
 void ControlChannel::EndServed() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (served_ == nullptr) return;
   queue_pair_ = nullptr;
   served_.reset();
@@ -173,7 +173,7 @@ void ControlChannel::Release() {
 
 void ControlChannel::Fence() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (queue_pair_ != nullptr) MoveToError(queue_pair_);
   }
   EndServed();
@@ -197,7 +197,7 @@ void ControlThread::Stop() {
   thread_.reset();
   decltype(channels_) channels;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = true;
     channels.swap(channels_);
   }
@@ -209,7 +209,7 @@ void ControlThread::Stop() {
 
 absl::Status ControlThread::Add(std::shared_ptr<ControlChannel> channel) {
   const int fd = channel->fd();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
   if (stopped_ || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
     return absl::ResourceExhaustedError("cannot watch another socket: raise fs.epoll.max_user_watches");
@@ -219,7 +219,7 @@ absl::Status ControlThread::Add(std::shared_ptr<ControlChannel> channel) {
 }
 
 void ControlThread::Remove(const ControlChannel& channel) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = channels_.find(channel.fd());
   if (found == channels_.end() || found->second.get() != &channel) return;
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, channel.fd(), nullptr);
@@ -241,7 +241,7 @@ void ControlThread::Run() {
 void ControlThread::OnEvent(int fd) {
   std::shared_ptr<ControlChannel> channel;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     // Absent if its queue pair was destroyed meanwhile.
     if (const auto found = channels_.find(fd); found != channels_.end()) channel = found->second;
   }

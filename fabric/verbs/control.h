@@ -2,15 +2,14 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
 #include "fabric/verbs/handles.h"
@@ -64,10 +63,11 @@ class ControlChannel {
   bool Handle(const Frame& frame);
   /// For a passive end: destroys the queue pair once the peer's has failed.
   void EndServed();
-  bool Send(const Frame& frame);
+  /// Under the mutex, because frames of two threads must not mix.
+  bool Send(const Frame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Frame> Ask(const Frame& question, FrameKind answer, Deadline deadline);
   Frame DescribeRegion(uint32_t key) const;
-  Frame DescribeState();
+  Frame DescribeState() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::shared_ptr<void>
       held_;  // used by the releasing thread: the control thread, or before that the listener
@@ -76,12 +76,12 @@ class ControlChannel {
   std::atomic<bool> lost_{false};
   std::atomic<CompletionStatus> reason_{CompletionStatus::kPeerLost};
 
-  std::mutex mutex_;
-  std::condition_variable answered_;
-  ibv_qp* queue_pair_;           // under mutex_; null: closed
-  QueuePairHandle served_;       // passive: owns queue_pair_
-  std::optional<Frame> answer_;  // under mutex_
-  bool over_ = false;            // under mutex_: no answer will come
+  Mutex mutex_;
+  ConditionVariable answered_;
+  ibv_qp* queue_pair_ ABSL_GUARDED_BY(mutex_);      // null: closed
+  QueuePairHandle served_ ABSL_GUARDED_BY(mutex_);  // passive: owns queue_pair_
+  std::optional<Frame> answer_ ABSL_GUARDED_BY(mutex_);
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;  // no answer will come
 
   // Control thread only.
   std::array<std::byte, sizeof(Frame)> input_;
@@ -105,10 +105,11 @@ class ControlThread {
 
   UniqueFd epoll_;
   UniqueFd stop_;
-  std::mutex mutex_;
-  std::unordered_map<int, std::shared_ptr<ControlChannel>> channels_;  // under mutex_, by descriptor
-  bool stopped_ = false;                                               // under mutex_
-  std::unique_ptr<Thread> thread_;                                     // last: it uses everything above
+  Mutex mutex_;
+  // By descriptor.
+  std::unordered_map<int, std::shared_ptr<ControlChannel>> channels_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::unique_ptr<Thread> thread_;  // last: it uses everything above
 };
 
 /// Moves the queue pair to the error state, which flushes everything pending. Repeat it to flush later posts.

@@ -80,7 +80,7 @@ VerbsRegion::~VerbsRegion() {
 }
 
 bool VerbsRegion::Revoke() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!std::exchange(retired_, true)) core_->registry().Retire(rkey_.value);
   if (handle_ == nullptr) return true;
   if (ibv_dereg_mr(handle_.get()) != 0) return false;

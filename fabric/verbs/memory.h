@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "fabric/anonymous_mapping.h"
 #include "fabric/fabric.h"
 #include "fabric/verbs/core.h"
@@ -35,8 +35,8 @@ class VerbsRegion final : public MemoryRegion {
 
   const std::shared_ptr<Core> core_;
   const AnonymousMapping mapping_;  // outlives its registration
-  std::mutex mutex_;
-  bool retired_ = false;       // under mutex_
+  Mutex mutex_;
+  bool retired_ ABSL_GUARDED_BY(mutex_) = false;
   MemoryRegionHandle handle_;  // under mutex_ once registered
 };
 

@@ -27,13 +27,13 @@ absl::StatusOr<uint32_t> Registry::Register(const Entry& entry) {
     return absl::ResourceExhaustedError(
         "this process has used up its keys to memory regions: restart it, and allocate larger regions");
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   entries_.emplace(key, entry);
   return key;
 }
 
 void Registry::Retire(uint32_t key) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(key);
   NAM_CHECK(found != entries_.end(), "region retired twice");
   retired_.push_back(found->second.nic_rkey);
@@ -47,14 +47,14 @@ void Registry::Retire(uint32_t key) {
 }
 
 std::optional<Registry::Entry> Registry::Find(uint32_t key) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end()) return std::nullopt;
   return found->second;
 }
 
 bool Registry::RecentlyRetired(uint32_t nic_rkey) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return retired_set_.contains(nic_rkey);
 }
 

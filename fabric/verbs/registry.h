@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 
 namespace nam::fabric::verbs {
@@ -42,10 +42,10 @@ class Registry {
   static constexpr size_t kRetiredMax = 1u << 16;
 
   static std::atomic<uint32_t> next_key_;  // shared by all fabrics of the process
-  mutable std::mutex mutex_;
-  std::unordered_map<uint32_t, Entry> entries_;  // under mutex_
-  std::deque<uint32_t> retired_;                 // under mutex_: NIC rkeys, oldest first
-  std::unordered_multiset<uint32_t> retired_set_;
+  mutable Mutex mutex_;
+  std::unordered_map<uint32_t, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  std::deque<uint32_t> retired_ ABSL_GUARDED_BY(mutex_);  // NIC rkeys, oldest first
+  std::unordered_multiset<uint32_t> retired_set_ ABSL_GUARDED_BY(mutex_);
   std::atomic<uint64_t> epoch_{1};
 };
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/processors.h"
 #include "base/status_macros.h"
 #include "fabric/net/handshake.h"
 #include "fabric/threads.h"
@@ -29,7 +30,7 @@ class VerbsFabric final : public Fabric {
   ~VerbsFabric() override { core_->control().Stop(); }
 
   Kind kind() const override { return Kind::kVerbs; }
-  Capabilities capabilities() const override { return {}; }
+  Capabilities capabilities() const override { return {.card_moves = true, .processors = HostProcessors()}; }
   Clock& clock() override { return RealClock(); }
 
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,

@@ -5,13 +5,12 @@
 #include <grpcpp/support/method_handler.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "catalog/address.h"
 #include "catalog/certificates.h"
@@ -32,9 +31,9 @@ class ControlAcceptorTest : public testing::Test {
     ASSERT_TRUE(acceptor.ok()) << acceptor.status();
     acceptor_ = *std::move(acceptor);
     acceptor_->Start([this](int fd) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       given_.emplace_back(fd);
-      changed_.notify_all();
+      changed_.NotifyAll();
     });
   }
   UniqueFd Connect(const std::string& bytes = "") {
@@ -59,8 +58,11 @@ class ControlAcceptorTest : public testing::Test {
     }
   }
   bool AwaitGiven(size_t count) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(kHangS), [&] { return given_.size() >= count; });
+    const MutexLock lock(mutex_);
+    const Deadline deadline = RealClock().After(kHangS * 1'000'000);
+    while (given_.size() < count && changed_.WaitUntil(mutex_, deadline)) {
+    }
+    return given_.size() >= count;
   }
   template <typename Condition>
   bool Await(Condition condition) {
@@ -78,8 +80,8 @@ class ControlAcceptorTest : public testing::Test {
     return "ipv4:127.0.0.1:" + std::to_string(ntohs(mine.sin_port));
   }
 
-  std::mutex mutex_;  // guards given_
-  std::condition_variable changed_;
+  Mutex mutex_;  // guards given_
+  ConditionVariable changed_;
   std::vector<UniqueFd> given_;
   std::unique_ptr<ControlAcceptor> acceptor_;  // last: its thread ends first
 };
@@ -157,7 +159,7 @@ TEST_F(ControlAcceptorTest, ConnectionsAreBounded) {
   }
   EXPECT_EQ(ReadToEnd(Connect(TlsHello(kName))), "") << "a fourth";
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const UniqueFd& given : given_) ::shutdown(given.get(), SHUT_RDWR);
   }
   ASSERT_TRUE(Await([](const auto& counts) { return counts.members == 0; }));

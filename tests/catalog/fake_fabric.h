@@ -4,14 +4,13 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 #include "fabric/threads.h"
 
@@ -103,23 +102,26 @@ class FakeFabric : public Fabric {
 class Progress {
  public:
   void Advance() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++steps_;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   /// False after two minutes, far beyond what any test needs.
   bool WaitFor(int steps) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::minutes(2), [&] { return steps_ >= steps; });
+    const MutexLock lock(mutex_);
+    const Deadline deadline = RealClock().After(120'000'000);
+    while (steps_ < steps && changed_.WaitUntil(mutex_, deadline)) {
+    }
+    return steps_ >= steps;
   }
   int steps() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return steps_;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
   int steps_ = 0;
 };
 

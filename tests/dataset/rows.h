@@ -4,11 +4,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "dataset/chunk_run.h"
 #include "dataset/generator.h"
 #include "dataset/tbl_writer.h"
@@ -41,7 +41,7 @@ class Collected {
     return [this](const partitioner::ColumnBatch& batch) {
       std::string text;
       AppendTbl(table_, batch, text);
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       text_ += text;
       ++batches_;
       return absl::OkStatus();
@@ -56,7 +56,7 @@ class Collected {
 
  private:
   const Table& table_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::string text_;
   int batches_ = 0;
 };

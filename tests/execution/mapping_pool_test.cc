@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/random.h"
 
 namespace nam::execution {
@@ -76,7 +76,7 @@ TEST(MappingPool, KeepsAsMuchAsEver) {
 
 TEST(MappingPool, ThreadsNeverHaveTheSame) {
   MappingPool pool({.of_one = kPage, .of_all = 6 * kPage});
-  std::mutex mutex;
+  Mutex mutex;
   std::set<std::byte*> in_use;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -85,12 +85,12 @@ TEST(MappingPool, ThreadsNeverHaveTheSame) {
         const auto left = pool.Acquire(kPage, kPage);
         const MappingPool::Mapping mapping = left ? *left : Map(kPage);
         {
-          const std::lock_guard lock(mutex);
+          const MutexLock lock(mutex);
           EXPECT_TRUE(in_use.insert(mapping.data).second);
         }
         std::memset(mapping.data, t, kPage);
         {
-          const std::lock_guard lock(mutex);
+          const MutexLock lock(mutex);
           in_use.erase(mapping.data);
         }
         pool.Leave(mapping, kPage);

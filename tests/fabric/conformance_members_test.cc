@@ -4,11 +4,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 #include "tests/fabric/fixture.h"
 
@@ -33,7 +33,7 @@ class Owner final : public MemberKeys {
     ++questions;
     std::vector<std::optional<MemberKey>> keys;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       for (const MemberId member : members) {
         const auto found = living_.find(member);
         keys.push_back(found == living_.end() ? std::nullopt : std::optional(found->second));
@@ -44,11 +44,11 @@ class Owner final : public MemberKeys {
     return keys;
   }
   void Join(MemberId member) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     living_[member] = KeyOf(member);
   }
   void End(MemberId member) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     living_.erase(member);
   }
 
@@ -57,7 +57,7 @@ class Owner final : public MemberKeys {
   std::atomic<int> questions{0};
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::map<MemberId, MemberKey> living_;
 };
 

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 #include "fabric/sim/world.h"
 #include "tests/fabric/sim_cluster.h"
@@ -88,11 +88,11 @@ TEST(SimScheduler, AMutexMayBeHeldWhereverNothingWaits) {
   World world({});
   MemoryServer server(world, "m0");
   Client client(world, "c0", server);
-  std::mutex mutex;
+  Mutex mutex;
   const auto work = [&] {
     for (int i = 0; i < 100; ++i) {
       {
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         const auto region = Take(client.fabric->Allocate(4096, {}));
         const auto event = client.fabric->CreateEvent();
         event->Set();
@@ -147,9 +147,9 @@ TEST(SimDeathTest, AThreadThatBlocksOutsideOfTheWorldIsNamed) {
       {
         World world({.stuck_real_ms = 200});
         const auto fabric = Take(world.OpenFabric("m0", {}));
-        std::mutex mutex;
-        const std::lock_guard held(mutex);
-        const auto culprit = fabric->StartThread("culprit", [&] { const std::lock_guard lock(mutex); });
+        Mutex mutex;
+        const MutexLock held(mutex);
+        const auto culprit = fabric->StartThread("culprit", [&] { const MutexLock lock(mutex); });
         Sleep(world, kMs);
       },
       "#1 culprit made no call of its fabric");

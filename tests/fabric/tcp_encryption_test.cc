@@ -9,11 +9,11 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "fabric/net/sealed_stream.h"
 #include "fabric/tcp/tcp_fabric.h"
@@ -70,7 +70,7 @@ class Relay {
     });
   }
   bool Saw(const Bytes& text) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return std::search(seen_.begin(), seen_.end(), text.begin(), text.end()) != seen_.end();
   }
 
@@ -99,7 +99,7 @@ class Relay {
     if (got <= 0) return false;
     arrived.resize(static_cast<size_t>(got));
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       seen_.insert(seen_.end(), arrived.begin(), arrived.end());
     }
     if (way.edit == nullptr) return SendAll(way.to, arrived);
@@ -125,7 +125,7 @@ class Relay {
   const std::string server_;
   UniqueFd listening_;
   std::string address_;
-  std::mutex mutex_;
+  Mutex mutex_;
   Bytes seen_;
   std::thread thread_;
 };

@@ -63,6 +63,12 @@ BAD_NAME = re.compile(r"\b(class|struct)\s+(?:alignas\([^)]*\)\s*)?(\w*(?:Utils?
 BAD_FILE = re.compile(r"(^|_)(utils?|managers?|helpers?|common|misc)(_|\.|$)")
 # A function of nothing else has no effect in GCC's eyes, and its calls are left out: see base/prefetch.h.
 PREFETCH = re.compile(r"\b(__builtin_prefetch|_mm_prefetch)\b")
+# Locks that clang's -Wthread-safety does not see, and what would take one of them.
+UNSEEN_LOCK = re.compile(r"\bstd::(?:\w*mutex|lock_guard|scoped_lock|unique_lock|shared_lock|condition_variable\w*)\b"
+                         r"|\babsl::(?:Reader|Writer)?Mutex(?:Lock)?\b")
+# Above fabric/ a fabric is asked what it can do; cli/ and bench/ tell users about kinds.
+OF_A_KIND = re.compile(r"[!=]= *fabric::Kind::k|\bfabric(?:\(\)|_)?(?:\.|->)kind\(\) *[!=]=")
+ASKS_FOR_KINDS = {"fabric", "cli", "bench", "tests"}
 SQLSTATES = "types/sql_error.h"  # the table of those that have a name
 SQLSTATE = re.compile(r'"([0-9A-Z]{5})"')
 # What a file's anonymous namespaces declare, as clang-format writes it: nothing in a namespace is indented.
@@ -106,6 +112,10 @@ def offences_in(path, lines, sqlstates):
             yield number, "sleeps or reads a clock above fabric/"
         if PREFETCH.search(code) and path != "base/prefetch.h":
             yield number, "asks for memory without base/prefetch.h"
+        if OF_A_KIND.search(code) and folder not in ASKS_FOR_KINDS:
+            yield number, "asks for a fabric's kind, not for its capabilities"
+        if UNSEEN_LOCK.search(code) and path != "base/mutex.h":
+            yield number, "a lock other than base/mutex.h's"
         if folder != "tests" and path != SQLSTATES and sqlstates.intersection(SQLSTATE.findall(code)):
             yield number, "a SQLSTATE that has a name in %s" % SQLSTATES
         name = BAD_NAME.search(code)
@@ -194,6 +204,10 @@ def self_test():
         "types/wire.cc": '#include "proto/type.pb.h"\n',
         "terminal/command_line.h": "#include <CLI/CLI.hpp>\n",
         "cli/main.cc": '#include "terminal/command_line.h"\n',
+        "base/mutex.h": "std::mutex mutex_;\n",
+        "fabric/b.h": "Mutex mutex_;\nstd::once_flag once_;\n// std::mutex\n",
+        "memserver/c.cc": "Open({.kind = fabric::Kind::kTcp});\n",
+        "cli/j.cc": "if (kind == fabric::Kind::kTcp) {\n",
         "base/prefetch.h": "__builtin_prefetch(line);\n",
         "session/a.cc": 'Fail("2BP01", sqlstate::kBadText);\n',
         "tests/sql/b_test.cc": 'Fails("22P02");\n',
@@ -219,6 +233,12 @@ def self_test():
         "sql/j.h": "class BlockManager {\n",
         "sql/string_utils.h": "\n",
         "txn/m.cc": "__builtin_prefetch(line);\n",
+        "fabric/x.h": "std::mutex mutex_;\n",
+        "tests/sql/y_test.cc": "const std::lock_guard lock(mutex_);\n",
+        "sql/z.h": "mutable absl::Mutex mutex_;\n",
+        "base/w.h": "std::condition_variable_any changed_;\n",
+        "session/a2.cc": "const bool sim = kind == fabric::Kind::kSim;\n",
+        "memserver/b2.cc": "if (fabric_->kind() == other) return;\n",
         "sql/k.cc": "\n" * (LINES_MAX + 1),
         "simulation/n.cc": '#include "cli/shell.h"\n',
         "bench/o.cc": '#include "cli/shell.h"\n',

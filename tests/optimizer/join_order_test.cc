@@ -80,10 +80,10 @@ struct PlannedStar {
   }
 };
 
-PlannedStar PlanStar(IntegerTables& statistics, const std::string& text) {
+PlannedStar PlanStar(IntegerTables& statistics, const std::string& text, const ClusterShape& cluster = {}) {
   auto tree = sql::BindLogical(text, statistics);
   EXPECT_TRUE(tree.ok()) << tree.status();
-  auto lowered = PlanQuery(*std::move(tree));
+  auto lowered = PlanQuery(*std::move(tree), {.cluster = cluster});
   EXPECT_TRUE(lowered.ok()) << lowered.status();
   EXPECT_EQ(lowered->lowered.stages.size(), 1u);
   return {.plan = std::move(lowered->lowered.plan), .tables = std::move(lowered->lowered.tables)};
@@ -179,6 +179,15 @@ TEST(JoinOrder, ALargerTableIsBuiltIfLittleOfItIsLeft) {
   const std::string join = "select count(*) from large, other where lk = ok";
   EXPECT_EQ(PlanStar(statistics, join).Order(), "large other");
   EXPECT_EQ(PlanStar(statistics, join + " and lx = 1").Order(), "other large");
+}
+
+TEST(JoinOrder, PartitionsThatLeaveWorkersIdleCost) {
+  IntegerTables statistics;
+  statistics.Add("large", 1'200'000, {{"lk", 1'000'000, 0, 999'999}}, /*partitions=*/2);
+  statistics.Add("other", 1'000'000, {{"ok", 1'000'000, 0, 999'999}});
+  const std::string join = "select count(*) from large, other where lk = ok";
+  EXPECT_EQ(PlanStar(statistics, join, {.servers = 2, .threads = 1}).Order(), "large other");
+  EXPECT_EQ(PlanStar(statistics, join, {.servers = 4, .threads = 4}).Order(), "other large");
 }
 
 TEST(JoinOrder, ManyTablesAreOrderedStepByStep) {

@@ -3,25 +3,55 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/mutex.h"
 #include "base/process_limits.h"
 #include "catalog/attach_over_fabric.h"
 #include "tests/session/file_session.h"
 
-/// A client to which the system gives no threads: ulimit -u, pids.max.
+/// A client to which the system gives no threads (ulimit -u, pids.max), or whose host has more processors.
 namespace nam::testing {
 namespace {
 
-/// Another fabric, which starts no threads for those that can do without while `refuses` is set.
+constexpr int kProcessors = 5;
+
+/// The names of threads that have started.
+class StartedThreads {
+ public:
+  void Add(const std::string& name) {
+    const MutexLock lock(mutex_);
+    names_.insert(name);
+  }
+  int CountOf(const std::string& prefix) {
+    const MutexLock lock(mutex_);
+    int count = 0;
+    for (const std::string& name : names_) count += name.starts_with(prefix) ? 1 : 0;
+    return count;
+  }
+
+ private:
+  Mutex mutex_;
+  std::set<std::string> names_ ABSL_GUARDED_BY(mutex_);
+};
+
+/// Another fabric, of a host with kProcessors, which starts no threads for those that can do without while
+/// `refuses` is set.
 class FewThreadsFabric final : public fabric::Fabric {
  public:
-  FewThreadsFabric(std::unique_ptr<fabric::Fabric> under, const std::atomic<bool>& refuses)
-      : under_(std::move(under)), refuses_(refuses) {}
+  FewThreadsFabric(std::unique_ptr<fabric::Fabric> under, const std::atomic<bool>& refuses,
+                   StartedThreads& started)
+      : under_(std::move(under)), refuses_(refuses), started_(started) {}
 
   fabric::Kind kind() const override { return under_->kind(); }
-  fabric::Capabilities capabilities() const override { return under_->capabilities(); }
+  fabric::Capabilities capabilities() const override {
+    fabric::Capabilities capabilities = under_->capabilities();
+    capabilities.processors = kProcessors;
+    return capabilities;
+  }
   Clock& clock() override { return under_->clock(); }
   absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> Allocate(
       size_t bytes, const fabric::AllocateOptions& options) override {
@@ -53,12 +83,14 @@ class FewThreadsFabric final : public fabric::Fabric {
   absl::StatusOr<std::unique_ptr<fabric::Thread>> TryStartThread(const std::string& name,
                                                                  std::function<void()> body) override {
     if (refuses_) return NoThreadsLeft();
+    started_.Add(name);
     return under_->TryStartThread(name, std::move(body));
   }
 
  private:
   const std::unique_ptr<fabric::Fabric> under_;
   const std::atomic<bool>& refuses_;
+  StartedThreads& started_;
 };
 
 class FewThreadsTest : public FileSession {
@@ -69,7 +101,7 @@ class FewThreadsTest : public FileSession {
         [this](const fabric::FabricOptions& options) -> absl::StatusOr<std::unique_ptr<fabric::Fabric>> {
           auto under = fabric::Open(options);
           if (!under.ok()) return under.status();
-          return std::make_unique<FewThreadsFabric>(*std::move(under), refuses_);
+          return std::make_unique<FewThreadsFabric>(*std::move(under), refuses_, started_);
         });
     EXPECT_TRUE(attachment.ok()) << attachment.status();
     attachment_ = *std::move(attachment);
@@ -94,6 +126,7 @@ class FewThreadsTest : public FileSession {
   }
 
   std::atomic<bool> refuses_ = false;
+  StartedThreads started_;
   std::unique_ptr<catalog::Attachment> attachment_;
   std::unique_ptr<session::Session> session_;
 };
@@ -110,6 +143,20 @@ TEST_F(FewThreadsTest, LoadsGoOnWithTheirOwnThread) {
   ExpectDone("insert into r values (1, 1), (2, 2)", "INSERT 0 2");
   ExpectDone("update r set v = v + 1 where k = 2", "UPDATE 1");
   EXPECT_EQ(Rows("select k, v from r order by k"), (TextRows{{"1", "1"}, {"2", "3"}}));
+}
+
+TEST_F(FewThreadsTest, ALoadHasAThreadForEachProcessor) {
+  std::string rows;
+  for (int i = 1; i <= 30'000; ++i) absl::StrAppend(&rows, i, "\n");
+  const std::string file = Write("numbers.csv", rows);
+  for (const std::string sql :
+       {"create table t (k int) with (partition_by = 'k:8')", "copy t from '%s' with (format csv)"}) {
+    const auto done = session_->Execute(absl::StrReplaceAll(sql, {{"%s", file}}));
+    ASSERT_TRUE(done.ok()) << done.status();
+  }
+  EXPECT_EQ(started_.CountOf("nam-copy-"), kProcessors);
+  EXPECT_EQ(started_.CountOf("nam-load-"), kProcessors);
+  EXPECT_EQ(Rows("select count(*), sum(k) from t"), (TextRows{{"30000", "450015000"}}));
 }
 
 TEST_F(FewThreadsTest, AQueryNamesTheLimitAndTheNextOneRuns) {

@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 #include "fabric/sim/world.h"
 #include "txn/record_layout.h"
@@ -101,7 +101,7 @@ class RecordCluster {
 
   /// A memory server dies: its memory cannot be reached. The catalog has buried it only if it says so.
   void KillServer(int id, bool buried) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Server& server = *servers_[static_cast<size_t>(id) - 1];
     if (buried) buried_.insert(MemoryServerId(static_cast<uint16_t>(id)));
     if (server.listener == nullptr) return;
@@ -111,13 +111,13 @@ class RecordCluster {
 
   /// The catalog says that a memory server is dead, though it can still be reached.
   void BuryServer(int id) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     buried_.insert(MemoryServerId(static_cast<uint16_t>(id)));
   }
 
   /// Its memory has no owner any more; or it is zeroed at once, for another owner.
   void DropTable(const std::string& name, bool zeroed = false) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const TableDescription& table = Described(name);
     End(*table.records);
     End(*table.index);
@@ -133,7 +133,7 @@ class RecordCluster {
   AllocationId AddIndex(const std::string& table, IndexDescription index, size_t extents_max = 256) {
     auto extents = std::make_shared<Source>(*this, kIndexExtentBytes, extents_max, 1);
     EXPECT_TRUE(extents->Grow(0).ok());
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     index.allocation = AllocationId(1'000 + ++indexes_);
     index.extent_bytes = kIndexExtentBytes;
     index.extents = extents;
@@ -141,29 +141,29 @@ class RecordCluster {
     return index.allocation;
   }
   void SetUsable(const std::string& table, AllocationId index, uint64_t usable_from) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (IndexDescription& known : Described(table).indexes) {
       if (known.allocation == index) known.usable_from = usable_from;
     }
   }
   void RemoveIndex(const std::string& table, AllocationId index) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase_if(Described(table).indexes,
                   [&](const IndexDescription& known) { return known.allocation == index; });
   }
   /// The catalog's answer about a foreign key to `parent` from now on; `reference` comes without the child's
   /// allocation.
   void AddReference(const std::string& parent, ReferenceDescription reference) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     reference.child_allocation = Described(reference.child).allocation;
     Described(parent).referenced_by.push_back(std::move(reference));
   }
   void RemoveReferences(const std::string& parent) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Described(parent).referenced_by.clear();
   }
   std::vector<IndexDescription> IndexesOf(const std::string& table) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return Described(table).indexes;
   }
 
@@ -184,11 +184,11 @@ class RecordCluster {
   fabric::Fabric& client() { return *client_; }
   fabric::sim::World& world() { return *world_; }
   std::vector<std::string> reports() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return reports_;
   }
   void SetDead(MemberId member) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     dead_.insert(member);
   }
   std::unique_ptr<fabric::Fabric> OpenFabric(const std::string& role) {
@@ -213,7 +213,7 @@ class RecordCluster {
       if (before_find_ != nullptr) {
         if (absl::Status status = before_find_(); !status.ok()) return status;
       }
-      const std::lock_guard lock(cluster_.mutex_);
+      const MutexLock lock(cluster_.mutex_);
       for (const TableDescription& table : cluster_.tables_) {
         if (table.name == name) return table;
       }
@@ -223,14 +223,14 @@ class RecordCluster {
       if (before_all_ != nullptr) {
         if (absl::Status status = before_all_(); !status.ok()) return status;
       }
-      const std::lock_guard lock(cluster_.mutex_);
+      const MutexLock lock(cluster_.mutex_);
       return cluster_.tables_;
     }
     absl::StatusOr<TransactionState> State() override {
       return TransactionState{cluster_.state_, cluster_.logs_, cluster_.options_.timestamps, shared_};
     }
     void Report(const std::string& what) override {
-      const std::lock_guard lock(cluster_.mutex_);
+      const MutexLock lock(cluster_.mutex_);
       cluster_.reports_.push_back(what);
     }
     absl::Status Fence(MemberId member) override {
@@ -243,7 +243,7 @@ class RecordCluster {
       if (before_keep_ != nullptr) {
         if (absl::Status status = before_keep_(); !status.ok()) return status;
       }
-      const std::lock_guard lock(cluster_.mutex_);
+      const MutexLock lock(cluster_.mutex_);
       if (cluster_.dead_.contains(member())) id_ = kJoinedAgain + ++cluster_.joined_again_;
       return absl::OkStatus();
     }
@@ -279,7 +279,7 @@ class RecordCluster {
     Keys(RecordCluster& cluster, MemoryServerId server) : cluster_(cluster), server_(server) {}
     absl::StatusOr<std::vector<std::optional<fabric::MemberKey>>> KeysOf(
         std::span<const MemberId> members) override {
-      const std::lock_guard lock(cluster_.mutex_);
+      const MutexLock lock(cluster_.mutex_);
       std::vector<std::optional<fabric::MemberKey>> keys(members.size());
       for (size_t i = 0; i < members.size(); ++i) {
         if (!cluster_.dead_.contains(members[i])) keys[i] = fabric::DeriveMemberKey("", server_);
@@ -293,7 +293,7 @@ class RecordCluster {
   };
   absl::Status Fence(MemberId member) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!dead_.contains(member)) return absl::FailedPreconditionError("alive");
     }
     for (const std::unique_ptr<Server>& server : servers_) {
@@ -320,11 +320,11 @@ class RecordCluster {
           first_(static_cast<size_t>(first_server) - 1),
           next_bytes_(first_bytes == 0 ? bytes : std::min(bytes, first_bytes)) {}
     absl::StatusOr<std::vector<SpaceExtent>> Extents() override {
-      const std::lock_guard lock(cluster_.mutex_);
+      const MutexLock lock(cluster_.mutex_);
       return Now();
     }
     absl::StatusOr<std::vector<SpaceExtent>> Grow(size_t known) override {
-      const std::lock_guard lock(cluster_.mutex_);
+      const MutexLock lock(cluster_.mutex_);
       if (known < extents_.size()) return Now();
       const size_t number = (known + first_) % cluster_.servers_.size();
       Server& server = *cluster_.servers_[number];
@@ -383,7 +383,7 @@ class RecordCluster {
   std::unique_ptr<fabric::sim::World> world_;
   int hosts_ = 0;
   std::vector<std::unique_ptr<Server>> servers_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::set<MemberId> dead_;
   std::set<MemoryServerId> buried_;
   fabric::Grants grants_;  // of all processes

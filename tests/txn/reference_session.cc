@@ -14,7 +14,7 @@ class ReferenceSession final : public Session {
   explicit ReferenceSession(ReferenceDatabase& database) : database_(database) {}
 
   absl::StatusOr<TableHandle> OpenTable(const std::string& name) override {
-    const std::lock_guard lock(database_.mutex_);
+    const MutexLock lock(database_.mutex_);
     for (uint32_t i = 0; i < database_.tables_.size(); ++i) {
       if (database_.tables_[i]->name == name) return TableHandle{i};
     }
@@ -22,7 +22,7 @@ class ReferenceSession final : public Session {
   }
 
   absl::Status Begin() override {
-    const std::lock_guard lock(database_.mutex_);
+    const MutexLock lock(database_.mutex_);
     snapshot_ = database_.last_commit_;
     writes_.clear();
     undo_.clear();
@@ -30,7 +30,7 @@ class ReferenceSession final : public Session {
   }
 
   absl::Status Read(std::span<Lookup> lookups) override {
-    const std::lock_guard lock(database_.mutex_);
+    const MutexLock lock(database_.mutex_);
     for (Lookup& lookup : lookups) {
       const std::string* const row = Find(lookup.table, Text(lookup.key));
       lookup.found = row != nullptr;
@@ -42,7 +42,7 @@ class ReferenceSession final : public Session {
   }
 
   absl::Status Write(std::span<const RowWrite> writes) override {
-    const std::lock_guard lock(database_.mutex_);
+    const MutexLock lock(database_.mutex_);
     for (const RowWrite& write : writes) {
       const std::string key = KeyOf(write.table, write.row);
       const bool found = Find(write.table, key) != nullptr;
@@ -67,7 +67,7 @@ class ReferenceSession final : public Session {
   }
 
   absl::StatusOr<uint64_t> Commit() override {
-    const std::lock_guard lock(database_.mutex_);
+    const MutexLock lock(database_.mutex_);
     if (writes_.empty()) return 0;
     if (!ReferenceDatabase::Due(database_.faults_.skip_validation, database_.validations_)) {
       const absl::Status valid = Validate();
@@ -144,7 +144,7 @@ class ReferenceSession final : public Session {
 };
 
 void ReferenceDatabase::CreateTable(const std::string& name, size_t key_bytes, size_t row_bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   tables_.push_back(std::make_unique<Table>(Table{name, key_bytes, row_bytes, {}}));
 }
 

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "txn/session.h"
 
 namespace nam::txn {
@@ -42,7 +42,7 @@ class ReferenceDatabase {
   };
   static bool Due(uint64_t every, uint64_t& count) { return every != 0 && ++count % every == 0; }
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<std::unique_ptr<Table>> tables_;
   uint64_t last_commit_ = 0;
   ReferenceFaults faults_;

@@ -6,11 +6,11 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 #include "fabric/region_directory.h"
 #include "fabric/sim/world.h"
@@ -61,11 +61,11 @@ class SpaceCluster final : public fabric::RegionDirectory, public ExtentSource {
     return servers_[server.value() - 1u].regions;
   }
   absl::StatusOr<std::vector<SpaceExtent>> Extents() override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return extents_;
   }
   absl::StatusOr<std::vector<SpaceExtent>> Grow(size_t known) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (known < extents_.size()) return extents_;
     if (known >= options_.extents_max) return absl::ResourceExhaustedError("no memory server has room");
     uint64_t bytes = options_.first_extent_bytes;
@@ -93,7 +93,7 @@ class SpaceCluster final : public fabric::RegionDirectory, public ExtentSource {
   std::unique_ptr<fabric::sim::World> world_;
   int hosts_ = 0;
   Server servers_[2];
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<SpaceExtent> extents_;
   std::unique_ptr<fabric::Fabric> client_;
 };

@@ -24,7 +24,7 @@ ClientPool::~ClientPool() = default;
 absl::Status ClientPool::Enter(User& user) {
   const int64_t now_ns = tables_.fabric().clock().NowNs();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     user.number = ++users_;
     ++sessions_;
     user.place = waiting_.empty() ? AcquireUnowned(&user, /*lost=*/false, now_ns) : nullptr;
@@ -45,7 +45,7 @@ void ClientPool::Leave(User& user) {
   Place* closing = nullptr;
   std::shared_ptr<Waiter> served;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     --sessions_;
     const auto had =
         std::find_if(places_.begin(), places_.end(), [&](const Place& place) { return place.last == &user; });
@@ -152,7 +152,7 @@ std::shared_ptr<ClientPool::Waiter> ClientPool::PassToFirst(Place& place) {
 void ClientPool::PassOn(Place& place, uint64_t idle_word) {
   std::shared_ptr<Waiter> served;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (waiting_.empty() || !place.word.compare_exchange_strong(idle_word, kNoUser << 1 | kInUse)) return;
     served = ServeFirst(place);
   }
@@ -160,7 +160,7 @@ void ClientPool::PassOn(Place& place, uint64_t idle_word) {
 }
 
 bool ClientPool::HasClients() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return clients_ > 0;
 }
 
@@ -178,7 +178,7 @@ absl::Status ClientPool::Acquire(User& user) {
 absl::StatusOr<ClientPool::Place*> ClientPool::AcquirePlace(User& user, Deadline deadline) {
   const Clock& clock = tables_.fabric().clock();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (waiting_.empty()) {
       if (Place* const place = AcquireAny(user, clock.NowNs()); place != nullptr) return place;
     }
@@ -187,7 +187,7 @@ absl::StatusOr<ClientPool::Place*> ClientPool::AcquirePlace(User& user, Deadline
   waiter->user = &user;
   waiter->served = tables_.fabric().CreateEvent();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     waiting_.push_back(waiter);
     CountWaiting();
     if (waiting_.front() == waiter) {
@@ -209,7 +209,7 @@ absl::StatusOr<ClientPool::Place*> ClientPool::AwaitPlace(const std::shared_ptr<
     if (Interruption::flag() != nullptr) look.ns = std::min(look.ns, clock.After(kInterruptionLookUs).ns);
     waiter->served->Wait(look);
     const bool gives_up = Interruption::requested() || clock.Passed(deadline);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (waiter->place != nullptr) return waiter->place;
     // There may be room for another client by now, or a lost one can be replaced.
     Place* const place = waiting_.front() == waiter ? AcquireAny(*waiter->user, clock.NowNs()) : nullptr;
@@ -259,7 +259,7 @@ absl::Status ClientPool::Replace(User& user) {
   }
   std::shared_ptr<Waiter> served;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     place.lost = true;
     place.retry_ns = tables_.fabric().clock().NowNs() + kRefusedUs * 1'000;
     user.place = nullptr;
@@ -274,7 +274,7 @@ void ClientPool::Vacate(Place& place, bool refused) {
   const int64_t now_ns = tables_.fabric().clock().NowNs();
   std::shared_ptr<Waiter> served;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     place.last = nullptr;
     place.lost = false;
     --clients_;
@@ -292,7 +292,7 @@ void ClientPool::Vacate(Place& place, bool refused) {
 }
 
 BeginCosts ClientPool::BeginCostsOf(User& user) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool has = user.place != nullptr && user.place->last == &user && user.place->client != nullptr;
   return has ? user.place->client->begin_costs() : user.state.begin_costs;
 }

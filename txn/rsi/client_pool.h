@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 #include "txn/rsi/rsi_client.h"
 #include "txn/rsi/session.h"
@@ -92,31 +92,33 @@ class ClientPool {
     Place* place = nullptr;  // set once it is served
   };
 
-  // All below run under the mutex. `user`: null for a client that is to be closed.
+  // `user`: null for a client that is to be closed.
   /// Takes what is available without a wait: a whole client that no session has had last; a place for another
   /// client; or another session's idle client. Lost clients come last, since a replacement takes time and may
   /// fail, but before the number of clients grows.
-  Place* AcquireAny(User& user, int64_t now_ns);
+  Place* AcquireAny(User& user, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Takes a client that no session has had last.
-  Place* AcquireUnowned(User* user, bool lost, int64_t now_ns);
-  Place* AcquireVacant(User& user, int64_t now_ns);
+  Place* AcquireUnowned(User* user, bool lost, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Place* AcquireVacant(User& user, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Takes an idle client of another session.
-  Place* AcquireIdle(User* user, bool lost, int64_t now_ns);
-  bool HasUnownedLost() const;
+  Place* AcquireIdle(User* user, bool lost, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasUnownedLost() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Whether another place has a client that is not lost, idle or in use.
-  bool HasWholeBeside(const Place& place) const;
+  bool HasWholeBeside(const Place& place) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Whether a client may be taken: it is `lost` or not as asked; a lost one only if a try to replace it is
   /// due, or all are lost.
-  bool MayAcquire(const Place& place, bool lost, int64_t now_ns) const {
+  bool MayAcquire(const Place& place, bool lost, int64_t now_ns) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return place.lost == lost && (!lost || place.retry_ns <= now_ns || !HasWholeBeside(place));
   }
   /// Passes the place to the first waiter, unless its client was lost and a whole one will come free.
   /// Otherwise leaves the client unowned.
-  std::shared_ptr<Waiter> PassToFirst(Place& place);
-  void Assign(Place& place, User* user);
+  std::shared_ptr<Waiter> PassToFirst(Place& place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Assign(Place& place, User* user) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Serves the first waiter. The place is unused.
-  std::shared_ptr<Waiter> ServeFirst(Place& place);
-  void CountWaiting() { waiting_count_.store(waiting_.size(), std::memory_order_seq_cst); }
+  std::shared_ptr<Waiter> ServeFirst(Place& place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    waiting_count_.store(waiting_.size(), std::memory_order_seq_cst);
+  }
 
   absl::StatusOr<Place*> AcquirePlace(User& user, Deadline deadline);
   absl::StatusOr<Place*> AwaitPlace(const std::shared_ptr<Waiter>& waiter, Deadline deadline);
@@ -130,14 +132,14 @@ class ClientPool {
   Tables& tables_;
   const RsiOptions options_;
   std::atomic<size_t> waiting_count_{0};  // size of waiting_
-  std::mutex mutex_;
-  std::vector<Place> places_;
-  std::deque<std::shared_ptr<Waiter>> waiting_;
-  uint64_t users_ = kNoUser;  // the last number given to a user
-  size_t sessions_ = 0;
-  size_t clients_ = 0;            // including those being opened or closed
-  size_t hand_ = 0;               // in places_: where the search for an idle client goes on
-  int64_t refused_until_ns_ = 0;  // until then no client is added
+  Mutex mutex_;
+  std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::shared_ptr<Waiter>> waiting_ ABSL_GUARDED_BY(mutex_);
+  uint64_t users_ ABSL_GUARDED_BY(mutex_) = kNoUser;  // the last number given to a user
+  size_t sessions_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t clients_ ABSL_GUARDED_BY(mutex_) = 0;  // including those being opened or closed
+  size_t hand_ ABSL_GUARDED_BY(mutex_) = 0;     // in places_: where the search for an idle client goes on
+  int64_t refused_until_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // until then no client is added
 };
 
 }  // namespace nam::txn

@@ -32,11 +32,9 @@ absl::StatusOr<std::unique_ptr<Transport>> SendTransport::Open(fabric::Fabric& f
       transport->completions_,
       fabric.CreateCompletionQueue(options.connections_max * (options.send_depth + options.receive_depth)));
   if (!options.host.empty()) {
-    // A simulated process has one host.
-    const std::string host = fabric.kind() == fabric::Kind::kSim ? "" : options.host;
     NAM_ASSIGN_OR_RETURN(
         transport->listener_,
-        fabric.Listen({.address = fabric::AnyAddress(fabric.kind(), host), .passive = false}));
+        fabric.Listen({.address = fabric::AnyAddress(fabric.kind(), options.host), .passive = false}));
     transport->address_ = transport->listener_->address();
   }
   return transport;

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "txn/two_phase/transport.h"
 
 namespace nam::txn::two_phase {
@@ -17,14 +17,14 @@ namespace nam::txn::two_phase {
 class TimestampService {
  public:
   uint64_t Next() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     done_.push_back(false);
     return last_ = snapshot_ + done_.size();
   }
   /// The timestamp is installed everywhere, or nowhere. `user` checks by itself whether the snapshot has
   /// grown.
   void Done(uint64_t timestamp, const Transport& user) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     done_[timestamp - snapshot_ - 1] = true;
     const uint64_t before = snapshot_;
     for (; !done_.empty() && done_.front(); done_.pop_front()) ++snapshot_;
@@ -37,26 +37,26 @@ class TimestampService {
   uint64_t last() const { return last_; }
 
   void Join(Transport& user) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     users_.push_back(&user);
   }
   void Leave(Transport& user) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase(users_, &user);
   }
   /// Changes the number of answers that wait for a larger snapshot. Check snapshot() afterwards.
   void AddWaiting(int more) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     waiting_ += more;
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::atomic<uint64_t> snapshot_ = 0;
   std::atomic<uint64_t> last_ = 0;
-  std::deque<bool> done_;  // from snapshot_ + 1 on
-  int waiting_ = 0;
-  std::vector<Transport*> users_;
+  std::deque<bool> done_ ABSL_GUARDED_BY(mutex_);  // from snapshot_ + 1 on
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Transport*> users_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace nam::txn::two_phase

@@ -13,7 +13,7 @@ namespace nam::txn::two_phase {
 absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(fabric::Fabric& fabric,
                                                          const TransportOptions& options) {
   if (options.kind == TransportOptions::Kind::kSend) return SendTransport::Open(fabric, options);
-  if (fabric.kind() == fabric::Kind::kSim) {
+  if (fabric.capabilities().simulated) {
     return absl::FailedPreconditionError("sockets are real: the simulator has SEND/RECEIVE only");
   }
   return SocketTransport::Open(options);

@@ -3,11 +3,11 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/mutex.h"
 #include "execution/task.h"
 #include "storage/scratch.h"
 #include "tests/execution/step_driver.h"
@@ -103,7 +103,7 @@ class ScratchCluster {
     return channels_.back().get();
   }
   absl::StatusOr<storage::ScratchSlab> Allocate(MemoryServerId server, uint64_t bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     uint64_t& used = used_[server];
     if (bytes > storage::TwoServers::kBytes - used || bytes > bytes_left_)
       return absl::ResourceExhaustedError("this server's share is full");
@@ -117,7 +117,7 @@ class ScratchCluster {
   storage::TwoServers servers_;
   std::unique_ptr<fabric::Fabric> client_;
   std::vector<std::unique_ptr<storage::Channel>> channels_;
-  std::mutex mutex_;  // guards what follows
+  Mutex mutex_;  // guards what follows
   std::map<MemoryServerId, uint64_t> used_;
   uint64_t bytes_left_ = UINT64_MAX;
 };
