@@ -24,7 +24,7 @@ bool IsInnerJoin(const lg::Node& node) {
 }
 
 /// Inputs and conditions of inner joins.
-struct Block {
+struct JoinBlock {
   std::vector<lg::NodePtr> inputs;  // in FROM's order
   std::vector<Expr> conditions;
 };
@@ -55,7 +55,7 @@ bool IsWorthOrdering(const lg::Node& node, bool& other_than_table) {
                      [&](const lg::NodePtr& input) { return IsWorthOrdering(*input, other_than_table); });
 }
 
-void Take(lg::NodePtr node, Block& block) {
+void Take(lg::NodePtr node, JoinBlock& block) {
   if (!JoinsBelow(*node)) {
     block.inputs.push_back(std::move(node));
     return;
@@ -77,7 +77,7 @@ enum class Connection : uint8_t { kNone, kCondition, kEquality };
 
 class Ordering {
  public:
-  explicit Ordering(Block block) : block_(std::move(block)) {}
+  explicit Ordering(JoinBlock block) : block_(std::move(block)) {}
 
   lg::NodePtr Run() {
     JoinTables();
@@ -164,7 +164,7 @@ class Ordering {
     return lg::MakeJoin(JoinKind::kInner, std::move(a), std::move(b), std::move(mine));
   }
 
-  Block block_;
+  JoinBlock block_;
 };
 
 /// Whether columns are known by their places above the node, and not by their names.
@@ -180,7 +180,7 @@ void Order(lg::NodePtr& node, bool places) {
   if (JoinsBelow(*node) && CountInputs(*node) >= kFewest && IsWorthOrdering(*node, other_than_table) &&
       other_than_table) {
     const std::vector<lg::Column> columns = node->columns;
-    Block block;
+    JoinBlock block;
     Take(std::move(node), block);
     for (lg::NodePtr& input : block.inputs) Order(input, false);
     node = Ordering(std::move(block)).Run();
