@@ -29,18 +29,24 @@ absl::Status IndexKeeper::AddReadChanges() {
 }
 
 // Takes the count first: it then reveals changes that happen while the catalog answers. A commit that asks
-// has its claim, and perhaps locks, so it does not ask again for dropped tables.
+// has its claim, and perhaps locks, so it asks once for all tables, and not again for dropped ones.
 absl::Status IndexKeeper::Refresh() {
   NAM_RETURN_IF_ERROR(AddReadChanges());
   NAM_RETURN_IF_ERROR(batch_.Execute());
   const uint64_t changes = *changes_seen_;
   dropped_.resize(core_.open.size());
+  std::vector<std::string> names;
+  for (uint32_t number = 0; number < core_.open.size(); ++number) {
+    if (core_.IsOpen(number) && dropped_[number] == 0) names.push_back(table(number).description().name);
+  }
+  NAM_ASSIGN_OR_RETURN(const std::vector<TableDescription> all, tables_.FindAll(names));
   for (uint32_t number = 0; number < core_.open.size(); ++number) {
     if (!core_.IsOpen(number) || dropped_[number] != 0) continue;
     RecordTable& open = table(number);
-    const absl::StatusOr<TableDescription> now = tables_.Find(open.description().name);
-    if (!now.ok() && !absl::IsNotFound(now.status())) return now.status();
-    if (!now.ok() || now->allocation != open.description().allocation) {
+    const auto now = std::find_if(all.begin(), all.end(), [&](const TableDescription& described) {
+      return described.allocation == open.description().allocation;
+    });
+    if (now == all.end()) {
       dropped_[number] = 1;
       if (number < dead_.size()) dead_[number] = {};
       continue;
