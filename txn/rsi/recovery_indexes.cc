@@ -1,11 +1,16 @@
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "txn/rsi/recovery.h"
 
 /// Takes back the index entries of a dead client's transaction. Their versions were written before them, so
-/// that they tell the keys.
+/// that they tell the keys. They do not tell the tags: an entry may be older than its transaction's
+/// timestamp. But a key that no other version of the locked record has leads to it by such entries alone, or
+/// by stale ones. If another version has the key, an entry that cannot be told from that version's stays: it
+/// promises nothing.
 ///
 ///     fenced ─▶ slot: skipped ─▶ the catalog's list of indexes ─▶ entries removed ─▶ slot: over
 ///
@@ -20,7 +25,7 @@ namespace nam::txn {
 absl::Status Recovery::RemoveIndexEntries(Part& part, std::span<const Locked> locked, SlotWord fate) {
   if (fate.fate() != SlotFate::kSkipped) return absl::OkStatus();
   for (const Locked& record : locked) {
-    if (record.version == 0 || record.same_tag) continue;
+    if (record.version == 0) continue;
     NAM_RETURN_IF_ERROR(OpenIndexes(part));
     NAM_RETURN_IF_ERROR(RemoveEntriesOf(part, record));
   }
@@ -52,14 +57,32 @@ absl::Status Recovery::RemoveEntriesOf(Part& part, const Locked& locked) {
   RecordTable& table = *part.table;
   const size_t kept = batch_.scratch_used();
   const uint64_t record = locked.entry.number();
-  std::byte* const row = batch_.Scratch(table.geometry().row_bytes);
-  NAM_ASSIGN_OR_RETURN(storage::Channel::Target at, table.Block(record));
-  at.address.offset += table.geometry().row_offset(locked.slot);
-  batch_.Read(at, row, table.geometry().row_bytes);
+  const storage::RecordGeometry& geometry = table.geometry();
+  std::byte* const block = batch_.Scratch(geometry.block_bytes());
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, table.Block(record));
+  batch_.Read(at, block, geometry.block_bytes());
   NAM_RETURN_IF_ERROR(batch_.Execute());
+  const storage::VersionWords words(block, geometry);
   for (TableIndex* const index : part.indexes) {
-    const IndexEntry entry(record, IndexEntry::TagOf(locked.version));
-    NAM_RETURN_IF_ERROR(index->entries().Remove(index->KeyOf(row).view(), entry.word()).status());
+    const IndexKey key = index->KeyOf(block + geometry.row_offset(locked.slot));
+    bool shared = false;
+    for (uint32_t slot = 0; slot < geometry.slots; ++slot) {
+      if (slot == locked.slot || words[slot].timestamp() == 0 || words[slot].deleted()) continue;
+      shared = shared || index->KeyOf(block + geometry.row_offset(slot)) == key;
+    }
+    const IndexEntry own(record, IndexEntry::TagOf(locked.version));
+    const bool knows_tag = !locked.same_tag && locked.version != storage::kPendingTimestamp;
+    OrderedIndex& entries = index->entries();
+    OrderedIndex::Entries found;
+    for (auto cursor = entries.ValuesOf(key.view(), IndexEntry(record, 0).word(),
+                                        IndexEntry(record, ~uint32_t{0}).word());
+         !cursor.done();) {
+      NAM_RETURN_IF_ERROR(entries.Next(cursor, SIZE_MAX, found));
+      for (const uint64_t value : found.values) {
+        const bool goes = !shared || (knows_tag && value == own.word());
+        if (goes) NAM_RETURN_IF_ERROR(entries.Remove(key.view(), value).status());
+      }
+    }
   }
   batch_.Reset(kept);
   return absl::OkStatus();

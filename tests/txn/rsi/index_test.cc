@@ -206,7 +206,7 @@ TEST_P(RsiIndexTest, AnIndexOfRowsThatAreThere) {
 }
 
 /// No two entries of a record with the same key have the same tag: tags come from timestamps, and repeat
-/// after 16 million of them.
+/// after 8 million of them.
 TEST_P(RsiIndexTest, ATagThatIsThereIsNotUsedTwice) {
   const AllocationId index = *Create(ByGroup());
   uint64_t first = 0;
@@ -218,7 +218,7 @@ TEST_P(RsiIndexTest, ATagThatIsThereIsNotUsedTwice) {
     ASSERT_TRUE(clerk.Update(ItemOf(1, 20, nullptr)).ok());
     ASSERT_TRUE(clerk.session->Commit().ok());
   }
-  constexpr uint64_t kTags = (1 << 24) - 1;
+  constexpr uint64_t kTags = (1 << 23) - 1;
   ASSERT_EQ(IndexEntry::TagOf(first + kTags), IndexEntry::TagOf(first));
   cluster_.SetLastTimestamp(first + kTags - 1);
   Clerk clerk(cluster_, 2);
