@@ -28,6 +28,8 @@ class RemoteClient final : public Client {
 
   absl::StatusOr<proto::Cluster> GetCluster() override;
   absl::StatusOr<std::shared_ptr<const proto::Table>> GetTable(const std::string& name) override;
+  absl::StatusOr<std::vector<std::shared_ptr<const proto::Table>>> GetTables(
+      std::span<const std::string> names) override;
   absl::StatusOr<proto::Table> GetTableOf(const std::string& name, uint64_t allocation) override;
   uint64_t KnownVersion() override { return Newest().version(); }
   absl::StatusOr<std::vector<proto::Table>> ListEntries() override;
@@ -66,6 +68,10 @@ class RemoteClient final : public Client {
   absl::Status Learn(const proto::StoreMark& mark, const proto::StoreMark& asked_with);
   absl::StatusOr<proto::Cluster> AskForCluster(const proto::GetClusterRequest& request, int64_t timeout_us);
   std::shared_ptr<const Peer> LeasePeer();
+  std::shared_ptr<const proto::Table> Cached(const std::string& name);
+  /// Keeps an answer; returns the newest one.
+  std::shared_ptr<const proto::Table> Cache(proto::Table table);
+  void Forget(const std::string& name);
 
   const ClientOptions options_;
   const int64_t timeout_us_;
@@ -137,23 +143,57 @@ std::shared_ptr<const Peer> RemoteClient::LeasePeer() {
 }
 
 absl::StatusOr<std::shared_ptr<const proto::Table>> RemoteClient::GetTable(const std::string& name) {
-  std::shared_ptr<const proto::Table> cached;
-  {
-    const MutexLock lock(mutex_);
-    const auto found = tables_.find(name);
-    if (found != tables_.end()) cached = found->second;
-  }
+  std::shared_ptr<const proto::Table> cached = Cached(name);
   proto::GetTableRequest request;
   request.set_name(name);
   request.set_known_version(cached == nullptr ? 0 : cached->version());
   absl::StatusOr<proto::GetTableReply> reply = Call(kGetTable, request);
-  const MutexLock lock(mutex_);
   if (!reply.ok()) {
-    if (absl::IsNotFound(reply.status())) tables_.erase(name);
+    if (absl::IsNotFound(reply.status())) Forget(name);
     return std::move(reply).status();
   }
   if (cached != nullptr && reply->unchanged()) return cached;
-  auto fresh = std::make_shared<const proto::Table>(std::move(*reply->mutable_table()));
+  return Cache(std::move(*reply->mutable_table()));
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<const proto::Table>>> RemoteClient::GetTables(
+    std::span<const std::string> names) {
+  std::vector<std::shared_ptr<const proto::Table>> tables;
+  proto::GetTablesRequest request;
+  for (const std::string& name : names) {
+    tables.push_back(Cached(name));
+    proto::GetTableRequest& wanted = *request.add_tables();
+    wanted.set_name(name);
+    wanted.set_known_version(tables.back() == nullptr ? 0 : tables.back()->version());
+  }
+  NAM_ASSIGN_OR_RETURN(proto::GetTablesReply reply, Call(kGetTables, request));
+  if (static_cast<size_t>(reply.tables_size()) != names.size())
+    return absl::InternalError("the catalog has answered for other tables than were asked for");
+  for (int i = 0; i < reply.tables_size(); ++i) {
+    std::shared_ptr<const proto::Table>& table = tables[static_cast<size_t>(i)];
+    proto::GetTableReply& answer = *reply.mutable_tables(i);
+    if (answer.unchanged() && table != nullptr) continue;
+    table = answer.has_table() ? Cache(std::move(*answer.mutable_table())) : nullptr;
+    if (table == nullptr) Forget(request.tables(i).name());
+  }
+  return tables;
+}
+
+std::shared_ptr<const proto::Table> RemoteClient::Cached(const std::string& name) {
+  const MutexLock lock(mutex_);
+  const auto found = tables_.find(name);
+  return found == tables_.end() ? nullptr : found->second;
+}
+
+void RemoteClient::Forget(const std::string& name) {
+  const MutexLock lock(mutex_);
+  tables_.erase(name);
+}
+
+std::shared_ptr<const proto::Table> RemoteClient::Cache(proto::Table table) {
+  const std::string name = table.name();
+  auto fresh = std::make_shared<const proto::Table>(std::move(table));
+  const MutexLock lock(mutex_);
   std::shared_ptr<const proto::Table>& entry = tables_[name];
   // Threads may ask concurrently: the newest answer stays, and equal versions share one object.
   if (entry == nullptr || entry->version() < fresh->version())

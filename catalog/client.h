@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ class Client {
   virtual uint64_t KnownVersion() = 0;
   /// Revalidates the cached copy by its version; returns the same object while it is unchanged.
   virtual absl::StatusOr<std::shared_ptr<const proto::Table>> GetTable(const std::string& name) = 0;
+  /// The same for many, by one call, as of one moment; null: there is no such table.
+  virtual absl::StatusOr<std::vector<std::shared_ptr<const proto::Table>>> GetTables(
+      std::span<const std::string> names) = 0;
   /// The table as of when `allocation` was its last load, append or compaction, if the catalog can tell; else
   /// a later version, which is possible in any case (CutBackTo in catalog/chain_groups.h).
   virtual absl::StatusOr<proto::Table> GetTableOf(const std::string& name, uint64_t allocation) = 0;

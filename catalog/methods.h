@@ -16,6 +16,8 @@ inline constexpr Method<proto::ListTablesRequest, proto::ListTablesReply> kListT
     "/nam.proto.Catalog/ListTables"};
 inline constexpr Method<proto::GetTableRequest, proto::GetTableReply> kGetTable{
     "/nam.proto.Catalog/GetTable"};
+inline constexpr Method<proto::GetTablesRequest, proto::GetTablesReply> kGetTables{
+    "/nam.proto.Catalog/GetTables"};
 inline constexpr Method<proto::BeginLoadRequest, proto::BeginLoadReply> kBeginLoad{
     "/nam.proto.Catalog/BeginLoad"};
 inline constexpr Method<proto::CommitLoadRequest, proto::CommitLoadReply> kCommitLoad{

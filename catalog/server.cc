@@ -96,6 +96,7 @@ Handlers CatalogHandlers(Service& service, HeldCalls& held, const uint32_t& leas
   add(kBury, &Service::Bury);
   add(kListTables, &Service::ListTables);
   add(kGetTable, &Service::GetTable);
+  add(kGetTables, &Service::GetTables);
   add_change(kBeginLoad, &Service::BeginLoad);
   add(kCommitLoad, &Service::CommitLoad);
   add(kAbortLoad, &Service::AbortLoad);

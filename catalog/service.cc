@@ -234,6 +234,25 @@ absl::StatusOr<proto::GetTableReply> Service::GetTable(const proto::GetTableRequ
   return reply;
 }
 
+absl::StatusOr<proto::GetTablesReply> Service::GetTables(const proto::GetTablesRequest& request) {
+  const MutexLock lock(mutex_);
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
+  proto::GetTablesReply reply;
+  for (const proto::GetTableRequest& wanted : request.tables()) {
+    proto::GetTableReply& answer = *reply.add_tables();
+    const auto found = tables_.find(wanted.name());
+    if (found == tables_.end()) continue;
+    const std::shared_ptr<const proto::Table> table = FindVersion(found->second, wanted.allocation());
+    if (wanted.known_version() == table->version()) {
+      answer.set_unchanged(true);
+      continue;
+    }
+    *answer.mutable_table() = *table;
+    answer.mutable_table()->clear_retired();
+  }
+  return reply;
+}
+
 // While the transaction state can still come back, dropping it would lose committed data.
 absl::Status Service::CheckStateLost() const {
   for (const uint32_t server : tables_.at(kTransactionsTable).servers) {

@@ -119,6 +119,8 @@ class Service {
   absl::StatusOr<proto::BuryReply> Bury(const proto::BuryRequest& request);
   absl::StatusOr<proto::ListTablesReply> ListTables(const proto::ListTablesRequest& request);
   absl::StatusOr<proto::GetTableReply> GetTable(const proto::GetTableRequest& request);
+  /// All as of one moment.
+  absl::StatusOr<proto::GetTablesReply> GetTables(const proto::GetTablesRequest& request);
   absl::StatusOr<proto::BeginLoadReply> BeginLoad(const proto::BeginLoadRequest& request);
   absl::StatusOr<proto::CommitLoadReply> CommitLoad(const proto::CommitLoadRequest& request);
   absl::StatusOr<proto::AbortLoadReply> AbortLoad(const proto::AbortLoadRequest& request);

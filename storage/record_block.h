@@ -26,11 +26,16 @@
 /// and fields lie at fixed offsets: a writer that knows a slot's contents may WRITE only the version word and
 /// the fields that differ.
 ///
+/// A version may be written before its transaction has a timestamp. Its word then says kPendingTimestamp,
+/// under the writer's lock.
+///
 /// `first` marks an inserted version: nothing is older. `rollbacks` makes a header that was locked and rolled
 /// back differ from its earlier value, because the victim may have changed meanwhile.
 namespace nam::storage {
 
 inline constexpr uint64_t kTimestampMask = (uint64_t{1} << 48) - 1;
+/// No transaction has this timestamp, and all snapshots are below it: the version's transaction has none yet.
+inline constexpr uint64_t kPendingTimestamp = kTimestampMask;
 /// Clients are numbered from 1.
 inline constexpr uint32_t kClientMax = (1u << 15) - 1;
 inline constexpr uint32_t kVersionsMax = 16;

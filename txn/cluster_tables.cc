@@ -273,17 +273,35 @@ absl::Status DropTable(catalog::Attachment& attachment, Session& session, const 
 
 absl::StatusOr<TableDescription> ClusterTables::Find(const std::string& name) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table, attachment_.catalog().GetTable(name));
-  if (!table->has_record() || name == kStateTable) {
-    return absl::NotFoundError(absl::StrFormat("%s is not a record table", name));
+  return Describe(*table);
+}
+
+absl::StatusOr<std::vector<TableDescription>> ClusterTables::FindAll(std::span<const std::string> names) {
+  std::vector<TableDescription> found;
+  if (names.empty()) return found;
+  NAM_ASSIGN_OR_RETURN(const auto tables, attachment_.catalog().GetTables(names));
+  for (const std::shared_ptr<const proto::Table>& table : tables) {
+    if (table == nullptr) continue;
+    absl::StatusOr<TableDescription> description = Describe(*table);
+    if (absl::IsNotFound(description.status())) continue;
+    if (!description.ok()) return description.status();
+    found.push_back(*std::move(description));
   }
-  NAM_ASSIGN_OR_RETURN(TableDescription description, Describe(*table));
-  description.closed = table->record().closed_by() != 0;
-  for (const proto::RecordPart& part : table->record().parts()) {
+  return found;
+}
+
+absl::StatusOr<TableDescription> ClusterTables::Describe(const proto::Table& table) {
+  if (!table.has_record() || table.name() == kStateTable) {
+    return absl::NotFoundError(absl::StrFormat("%s is not a record table", table.name()));
+  }
+  NAM_ASSIGN_OR_RETURN(TableDescription description, DescribeStorage(table));
+  description.closed = table.record().closed_by() != 0;
+  for (const proto::RecordPart& part : table.record().parts()) {
     if (part.kind() != proto::ORDERED_INDEX || part.leaving() || part.extents().empty()) continue;
-    NAM_ASSIGN_OR_RETURN(IndexDescription index, DescribeIndex(*table, part));
+    NAM_ASSIGN_OR_RETURN(IndexDescription index, DescribeIndex(table, part));
     description.indexes.push_back(std::move(index));
   }
-  for (const proto::ReferencingKey& reference : table->record().referenced_by())
+  for (const proto::ReferencingKey& reference : table.record().referenced_by())
     description.referenced_by.push_back(DescribeReference(reference));
   return description;
 }
@@ -312,7 +330,7 @@ void ClusterTables::RecoverLater(std::function<void()> attempt) {
   recoverer_ = started.ok() ? *std::move(started) : nullptr;
 }
 
-absl::StatusOr<TableDescription> ClusterTables::Describe(const proto::Table& table) {
+absl::StatusOr<TableDescription> ClusterTables::DescribeStorage(const proto::Table& table) {
   {
     const MutexLock lock(mutex_);
     const auto found = described_.find(table.allocation());
@@ -367,15 +385,11 @@ absl::StatusOr<IndexDescription> ClusterTables::DescribeIndex(const proto::Table
 
 absl::StatusOr<std::vector<TableDescription>> ClusterTables::All() {
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Table> tables, attachment_.catalog().ListTables());
-  std::vector<TableDescription> all;
+  std::vector<std::string> names;
   for (const proto::Table& table : tables) {
-    if (!table.has_record() || table.name() == kStateTable) continue;
-    absl::StatusOr<TableDescription> description = Find(table.name());
-    if (absl::IsNotFound(description.status())) continue;  // dropped meanwhile
-    if (!description.ok()) return description.status();
-    all.push_back(*std::move(description));
+    if (table.has_record() && table.name() != kStateTable) names.push_back(table.name());
   }
-  return all;
+  return FindAll(names);
 }
 
 void ClusterTables::Report(const std::string& what) {

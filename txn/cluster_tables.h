@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,6 +68,7 @@ class ClusterTables final : public Tables {
   fabric::RegionDirectory& directory() override { return attachment_; }
   MemberId member() override { return attachment_.member(); }
   absl::StatusOr<TableDescription> Find(const std::string& name) override;
+  absl::StatusOr<std::vector<TableDescription>> FindAll(std::span<const std::string> names) override;
   absl::StatusOr<std::vector<TableDescription>> All() override;
   absl::StatusOr<TransactionState> State() override;
   void ForgetState(const TransactionState& lost) override;
@@ -78,7 +80,9 @@ class ClusterTables final : public Tables {
 
  private:
   absl::Status MakeState();
+  /// NOT_FOUND: it is no record table.
   absl::StatusOr<TableDescription> Describe(const proto::Table& table);
+  absl::StatusOr<TableDescription> DescribeStorage(const proto::Table& table);
   static ReferenceDescription DescribeReference(const proto::ReferencingKey& reference);
   absl::StatusOr<IndexDescription> DescribeIndex(const proto::Table& table, const proto::RecordPart& part);
 

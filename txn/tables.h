@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -87,6 +88,8 @@ class Tables {
 
   /// NOT_FOUND: there is no such record table.
   virtual absl::StatusOr<TableDescription> Find(const std::string& name) = 0;
+  /// Those of the names that there are, by one call, as of one moment.
+  virtual absl::StatusOr<std::vector<TableDescription>> FindAll(std::span<const std::string> names) = 0;
   /// Every record table of the cluster.
   virtual absl::StatusOr<std::vector<TableDescription>> All() = 0;
   /// The cluster's transaction state. The first call makes it.

@@ -170,16 +170,19 @@ inline constexpr uint64_t kSlotWordOffset = 32;
 ///     state 2 │ patience 4 │ moves 10 │ timestamp 48       0: the slot has had none
 ///
 ///     over ──CAS──▶ claimed(T) ──CAS, the client──▶ committing(T) ──CAS──▶ claimed(T'), the client's next
-///                      │ └──CAS, any client that it holds up for longer than its patience──▶ skipped(T)
-///                      └──CAS, the client gives up──▶ over(T) ◀──CAS, the client has rolled back──┘
+///      │               ▲ │ └──CAS, any client that it holds up for longer than its patience──▶ skipped(T)
+///      │               │ └──CAS, the client gives up──▶ over(T) ◀──CAS, the client has rolled back──┘
+///      └──CAS──▶ preparing: it writes, and has no timestamp yet; a word of its own for skipped(0)
 ///
 ///  - claimed → committing is the commit point. All that the commit writes has completed before it.
 ///  - committing leaves T only when every header is flipped and T's ring entry is done, all of it completed:
 ///    a reader may not see a header that is locked for T by a client whose slot has left T.
 ///  - skipped leaves T only when all is taken back.
+///  - preparing hides no commit, and no other client changes it. Recovery takes back what it has written.
 ///  - The slot says claimed(T) before the ring's entry does, so a client that sees the entry can skip it.
 ///  - claimed(T) ──CAS, the client──▶ claimed(T) with one move more, while it goes on with a long commit.
-///    It is skipped only if its word stands still for its patience.
+///    It is skipped only if its word stands still for its patience. preparing moves in the same way, for
+///    those who wait for it to change an index.
 enum class SlotFate : uint32_t { kOver = 0, kClaimed = 1, kCommitting = 2, kSkipped = 3 };
 class SlotWord {
  public:
@@ -188,6 +191,9 @@ class SlotWord {
   static constexpr SlotWord Claimed(uint64_t timestamp, uint32_t patience) {
     return SlotWord(Of(SlotFate::kClaimed) | uint64_t{patience} << 58 | timestamp);
   }
+  /// The word of a client that writes before it has a timestamp.
+  static constexpr SlotWord Preparing() { return SlotWord(Of(SlotFate::kSkipped)); }
+  constexpr bool preparing() const { return fate() == SlotFate::kSkipped && timestamp() == 0; }
   /// The word after a claim is decided.
   constexpr SlotWord Become(SlotFate fate) const {
     return SlotWord((word_ & ~(uint64_t{3} << 62)) | Of(fate));

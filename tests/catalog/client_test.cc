@@ -117,6 +117,33 @@ TEST_F(ClientTest, ALoadIsBegunCommittedReadAndDropped) {
   EXPECT_EQ(client->Leave(member, joined.proof()).code(), absl::StatusCode::kNotFound);
 }
 
+/// Several tables by one call: what has changed since this client's last look, and what there is not.
+TEST_F(ClientTest, TablesAreReadTogether) {
+  StartCatalog();
+  const auto client = Connect(), other = Connect();
+  const MemberId member(client->Join(SomeClient())->id());
+  const auto load = [&](const std::string& name, uint64_t rows) {
+    const auto loaded = other->CommitLoad(TableOf(*other->BeginLoad(member, name, true), name, rows));
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+  };
+  load("date", 5);
+  load("part", 6);
+  const std::vector<std::string> names = {"date", "nothing", "part"};
+  const auto first = *client->GetTables(names);
+  ASSERT_EQ(first.size(), 3u);
+  EXPECT_EQ(first[0]->rows(), 5u);
+  EXPECT_EQ(first[1], nullptr);
+  EXPECT_EQ(first[2]->rows(), 6u);
+  load("part", 7);
+  const auto second = *client->GetTables(names);
+  EXPECT_EQ(second[0].get(), first[0].get()) << "the cached object";
+  EXPECT_EQ(second[2]->rows(), 7u);
+  EXPECT_EQ((*client->GetTable("part")).get(), second[2].get());
+  ASSERT_TRUE(other->DropTable("date").ok());
+  EXPECT_EQ((*client->GetTables(names))[0], nullptr);
+  EXPECT_TRUE(client->GetTables({})->empty());
+}
+
 TEST_F(ClientTest, ALargeTableTravels) {
   options_.lease_ms = 60'000;  // no renewals, and the table takes its time
   StartCatalog();

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -112,6 +113,10 @@ class FakeCatalog final : public catalog::Client {
       if (table.name() == name) return std::make_shared<const proto::Table>(table);
     }
     return absl::NotFoundError("no such table");
+  }
+  absl::StatusOr<std::vector<std::shared_ptr<const proto::Table>>> GetTables(
+      std::span<const std::string>) override {
+    return Refuse();
   }
   absl::StatusOr<proto::Table> GetTableOf(const std::string&, uint64_t) override { return Refuse(); }
   uint64_t KnownVersion() override { return cluster.version(); }

@@ -25,8 +25,8 @@ inline Item ItemOf(uint64_t key, uint8_t group, const char* name) {
 
 /// A session that knows the table of items.
 struct Clerk {
-  Clerk(RecordCluster& cluster, uint32_t id, fabric::Fabric& fabric)
-      : member(cluster, fabric, id), session(*OpenRsiSession(member, {})) {
+  Clerk(RecordCluster& cluster, uint32_t id, fabric::Fabric& fabric, const RsiOptions& options = {})
+      : member(cluster, fabric, id), session(*OpenRsiSession(member, options)) {
     items = *session->OpenTable("items");
   }
   Clerk(RecordCluster& cluster, uint32_t id) : Clerk(cluster, id, cluster.client()) {}

@@ -219,6 +219,19 @@ class RecordCluster {
       }
       return absl::NotFoundError(name);
     }
+    absl::StatusOr<std::vector<TableDescription>> FindAll(std::span<const std::string> names) override {
+      if (names.empty()) return std::vector<TableDescription>();
+      if (before_find_all_ != nullptr) before_find_all_(names);
+      if (before_find_ != nullptr) {
+        if (absl::Status status = before_find_(); !status.ok()) return status;
+      }
+      const std::lock_guard lock(cluster_.mutex_);
+      std::vector<TableDescription> found;
+      for (const TableDescription& table : cluster_.tables_) {
+        if (std::find(names.begin(), names.end(), table.name) != names.end()) found.push_back(table);
+      }
+      return found;
+    }
     absl::StatusOr<std::vector<TableDescription>> All() override {
       if (before_all_ != nullptr) {
         if (absl::Status status = before_all_(); !status.ok()) return status;
@@ -255,7 +268,11 @@ class RecordCluster {
     void BeforeAll(std::function<absl::Status()> hook) { before_all_ = std::move(hook); }
     void BeforeFence(std::function<absl::Status()> hook) { before_fence_ = std::move(hook); }
     void BeforeKeep(std::function<absl::Status()> hook) { before_keep_ = std::move(hook); }
+    /// Of one table, or of several by one call.
     void BeforeFind(std::function<absl::Status()> hook) { before_find_ = std::move(hook); }
+    void BeforeFindAll(std::function<void(std::span<const std::string>)> hook) {
+      before_find_all_ = std::move(hook);
+    }
 
    private:
     static constexpr uint32_t kJoinedAgain = 1'000;
@@ -269,6 +286,7 @@ class RecordCluster {
     std::atomic<uint32_t> id_;
     std::function<void()> attempt_;
     std::function<absl::Status()> before_all_, before_fence_, before_find_, before_keep_;
+    std::function<void(std::span<const std::string>)> before_find_all_;
     const std::shared_ptr<SharedTimestamps> shared_ = std::make_shared<SharedTimestamps>();
   };
 

@@ -71,6 +71,15 @@ class Auditor {
     });
     return found;
   }
+  /// What the slot of the member's client says of its transaction.
+  SlotWord WordOf(MemberId member) {
+    const uint64_t* const word =
+        batch_.ReadWord(*state_.Resolve(geometry_.slot(ClientOf(member)) + kSlotWordOffset));
+    EXPECT_TRUE(batch_.Execute().ok());
+    const SlotWord read(*word);
+    batch_.Reset();
+    return read;
+  }
   /// The next client has to take a slot that was recovered.
   void TakeFreeSlots() { ChangeOwners(SlotOwner{}, Taken()); }
   void FreeTakenSlots() { ChangeOwners(Taken(), SlotOwner{}); }

@@ -97,6 +97,15 @@ OrderedIndex::Cursor OrderedIndex::Range(std::span<const std::byte> from,
   return cursor;
 }
 
+OrderedIndex::Cursor OrderedIndex::ValuesOf(std::span<const std::byte> key, uint64_t first,
+                                            uint64_t last) const {
+  Cursor cursor;
+  cursor.next_ = options_.shape.Compose(key, first);
+  cursor.last_ = options_.shape.Compose(key, last);
+  cursor.done_ = first > last;
+  return cursor;
+}
+
 absl::Status OrderedIndex::Next(Cursor& cursor, size_t limit, Entries& entries) {
   entries.keys.clear();
   entries.values.clear();

@@ -116,6 +116,8 @@ class OrderedIndex {
   };
   /// Scans the keys from `from` to `to`, both included.
   Cursor Range(std::span<const std::byte> from, std::span<const std::byte> to) const;
+  /// Scans the values of a key from `first` to `last`, both included.
+  Cursor ValuesOf(std::span<const std::byte> key, uint64_t first, uint64_t last) const;
   /// Replaces `entries` with the next ones, at most `limit`, all from one leaf at one moment. May return none
   /// before the scan is over.
   absl::Status Next(Cursor& cursor, size_t limit, Entries& entries);

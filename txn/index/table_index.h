@@ -23,9 +23,10 @@ namespace nam::txn {
 ///
 ///     record 40 │ tag 24
 ///
-/// The tag comes from the timestamp of the version that the entry was made for. No other entry of this key
-/// and record has the same tag: if one of an older version has, the commit retries with another timestamp. So
-/// a client removes only its own entry. A key's entries of one record are adjacent.
+/// The tag comes from the timestamp of the version that the entry was made for, or is random if that has none
+/// yet. No other entry of this key and record has the same tag: if one of an older version has, the commit
+/// retries with another one. So a client removes only its own entry. A key's entries of one record are
+/// adjacent.
 class IndexEntry {
  public:
   /// The tag of entries that CREATE INDEX made for existing rows.
@@ -35,7 +36,11 @@ class IndexEntry {
   constexpr explicit IndexEntry(uint64_t word) : word_(word) {}
   /// The tag of entries that a commit makes.
   static constexpr uint32_t TagOf(uint64_t timestamp) {
-    return static_cast<uint32_t>(1 + timestamp % kTagMask);
+    return static_cast<uint32_t>(1 + timestamp % (kEarlyTags - 1));
+  }
+  /// The tag of entries that it makes before it has a timestamp.
+  static constexpr uint32_t EarlyTag(uint64_t random) {
+    return static_cast<uint32_t>(kEarlyTags + random % kEarlyTags);
   }
   constexpr uint64_t word() const { return word_; }
   constexpr uint64_t record() const { return word_ >> 24; }
@@ -43,6 +48,7 @@ class IndexEntry {
 
  private:
   static constexpr uint64_t kTagMask = (1u << 24) - 1;
+  static constexpr uint64_t kEarlyTags = 1u << 23;  // the first of them, and their number
   uint64_t word_;
 };
 

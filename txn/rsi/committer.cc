@@ -53,14 +53,15 @@ absl::Status Committer::Commit() {
 
 absl::Status Committer::Try() {
   transaction_.timestamp = 0;
+  transaction_.newest_judged = 0;
+  prepares_ = writes_.size() > kWritesAtOnce;
   core_.conflicts.met_lock.reset();
   released_.clear();
   NAM_RETURN_IF_ERROR(PlaceInserts());
   NAM_RETURN_IF_ERROR(Announce());
-  if (timestamps_->taken() > storage::kTimestampMask)
-    return absl::ResourceExhaustedError("the cluster has no timestamps left: they have 48 bits");
+  if (!prepares_) NAM_RETURN_IF_ERROR(CheckTimestampsLeft());
   if (absl::Status status = JudgeSought(); !status.ok()) {
-    NAM_RETURN_IF_ERROR(timestamps_->AddSkip(batch_));
+    if (!prepares_) NAM_RETURN_IF_ERROR(timestamps_->AddSkip(batch_));
     return status;
   }
   transaction_.locking = true;
@@ -88,14 +89,84 @@ absl::Status Committer::Try() {
 
 // Runs all steps before the decision.
 absl::Status Committer::Write() {
+  if (prepares_) NAM_RETURN_IF_ERROR(Prepare());
   NAM_RETURN_IF_ERROR(LockRecords());
   NAM_RETURN_IF_ERROR(indexes_.CheckChanges());
   NAM_RETURN_IF_ERROR(Install());
-  NAM_RETURN_IF_ERROR(indexes_.ClaimEntries());
-  NAM_RETURN_IF_ERROR(references_.Check());
+  NAM_RETURN_IF_ERROR(MakeEntries());
   // Cleaning may fail without failing this commit, unless the channel is broken.
   const absl::Status cleaned = indexes_.Clean();
-  return channel_->broken() ? cleaned : absl::OkStatus();
+  if (channel_->broken()) return cleaned;
+  return prepares_ ? TakeTimestamp() : absl::OkStatus();
+}
+
+absl::Status Committer::MakeEntries() {
+  NAM_RETURN_IF_ERROR(indexes_.ClaimEntries());
+  return references_.Check();
+}
+
+// Who changes an index counts first, and then looks for clients that prepare or have claimed. So the count is
+// READ behind the slot's word.
+absl::Status Committer::Prepare() {
+  NAM_RETURN_IF_ERROR(commit_point_->AddPrepare(batch_));
+  NAM_RETURN_IF_ERROR(indexes_.AddReadChanges());
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  NAM_RETURN_IF_ERROR(commit_point_->Claimed());
+  transaction_.writing = true;
+  return core_.GoOn();
+}
+
+absl::Status Committer::TakeTimestamp() {
+  NAM_RETURN_IF_ERROR(timestamps_->AddTake(batch_));
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  NAM_RETURN_IF_ERROR(CheckTimestampsLeft());
+  commit_point_->Expect(writes_.size());
+  NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
+  NAM_RETURN_IF_ERROR(indexes_.AddReadChanges());
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  NAM_RETURN_IF_ERROR(ClaimTimestamp(/*rows_written=*/false));
+  if (transaction_.newest_judged > transaction_.timestamp) {
+    core_.conflicts.newest = std::max(core_.conflicts.newest, transaction_.newest_judged);
+    return AbortStatus(AbortReason::kWriteWrite, "a row that this commit has judged was changed later");
+  }
+  if (!indexes_.unchanged()) {
+    NAM_RETURN_IF_ERROR(indexes_.CheckChanges());
+    NAM_RETURN_IF_ERROR(MakeEntries());
+  }
+  NAM_RETURN_IF_ERROR(ShowEarly());
+  return WriteTimestamps();
+}
+
+// New rows are written once more, since adjacent ones share a WRITE.
+absl::Status Committer::WriteTimestamps() {
+  size_t added = 0;
+  for (PendingWrite& write : writes_) {
+    if (write.only_locks()) continue;
+    const bool deleted = write.kind == PendingWrite::Kind::kDelete;
+    *write.version() = VersionWord::Of(transaction_.timestamp, deleted, write.fresh).word();
+    if (write.fresh) continue;
+    if (++added % kWritesAtOnce == 0) NAM_RETURN_IF_ERROR(FinishPortion());
+    batch_.Write(reinterpret_cast<std::byte*>(write.version()), 8,
+                 At(write.block, table(write.table).geometry().word_offset(write.victim)));
+  }
+  NAM_RETURN_IF_ERROR(AddNewRows());
+  return batch_.Execute();
+}
+
+absl::Status Committer::CheckTimestampsLeft() const {
+  if (timestamps_->taken() < storage::kPendingTimestamp) return absl::OkStatus();
+  return absl::ResourceExhaustedError("the cluster has no timestamps left: they have 48 bits");
+}
+
+// For tests.
+absl::Status Committer::ShowEarly() {
+  if (!options_.broken.visible_early) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(timestamps_->AddDone(batch_, transaction_.timestamp));
+  return batch_.Execute();
+}
+
+uint64_t Committer::VersionTimestamp() const {
+  return prepares_ ? storage::kPendingTimestamp : timestamps_->taken();
 }
 
 absl::StatusOr<bool> Committer::Decide() {
@@ -217,7 +288,7 @@ absl::Status Committer::TakeOverDeleted() {
 
 absl::Status Committer::Announce() {
   NAM_RETURN_IF_ERROR(AddLog());
-  NAM_RETURN_IF_ERROR(timestamps_->AddTake(batch_));
+  if (!prepares_) NAM_RETURN_IF_ERROR(timestamps_->AddTake(batch_));
   return batch_.Execute();
 }
 
@@ -234,27 +305,23 @@ absl::Status Committer::AddLog() {
   return log_->AddWrites(log);
 }
 
-// Claims before it READs the count of index changes: a client that changes an index counts, and then looks
-// for claims. The words of records that no request reaches say `not locked`.
+// Claims before it READs the count of index changes, unless Prepare has done so. The words of records that no
+// request reaches say `not locked`.
 absl::Status Committer::LockRecords() {
-  const bool many = writes_.size() > kWritesAtOnce;
   uint64_t* old = batch_.Words(writes_.size());
   for (PendingWrite& write : writes_) {
     write.old = old++;
     *write.old = ~write.header.word();
   }
-  commit_point_->Expect(writes_.size());
-  NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
-  NAM_RETURN_IF_ERROR(indexes_.AddReadChanges());
-  if (many) {
-    NAM_RETURN_IF_ERROR(batch_.Execute());
-    NAM_RETURN_IF_ERROR(ClaimTimestamp(/*rows_written=*/false));
-    NAM_RETURN_IF_ERROR(core_.GoOn());
+  if (!prepares_) {
+    commit_point_->Expect(writes_.size());
+    NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
+    NAM_RETURN_IF_ERROR(indexes_.AddReadChanges());
   }
-  NAM_RETURN_IF_ERROR(AddLocks(many));
+  NAM_RETURN_IF_ERROR(AddLocks());
   NAM_RETURN_IF_ERROR(AddNewRows());
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  if (!many) NAM_RETURN_IF_ERROR(ClaimTimestamp(/*rows_written=*/true));
+  if (!prepares_) NAM_RETURN_IF_ERROR(ClaimTimestamp(/*rows_written=*/true));
   if (options_.broken.blind_locks) NAM_RETURN_IF_ERROR(LockBlindly());
   return JudgeLocks();
 }
@@ -284,18 +351,18 @@ absl::Status Committer::FinishPortion() {
   return core_.GoOn();
 }
 
-absl::Status Committer::AddLocks(bool many) {
+absl::Status Committer::AddLocks() {
   size_t added = 0;
   for (PendingWrite& write : writes_) {
     const RecordHeader locked = write.header.LockedBy(slot_.client);
     if (!write.fresh) {
       batch_.CompareAndSwap(write.block, write.header.word(), locked.word(), write.old);
-      if (many && ++added % kWritesAtOnce == 0) NAM_RETURN_IF_ERROR(FinishPortion());
+      if (++added % kWritesAtOnce == 0 && prepares_) NAM_RETURN_IF_ERROR(FinishPortion());
       continue;
     }
     uint64_t* const words = write.version() - 1;
     words[0] = locked.word();
-    words[1] = VersionWord::Of(timestamps_->taken(), false, true).word();
+    words[1] = VersionWord::Of(VersionTimestamp(), false, true).word();
     *write.old = write.header.word();
   }
   return absl::OkStatus();
@@ -376,10 +443,7 @@ absl::Status Committer::JudgeRivals(uint32_t number, std::span<const HashIndex::
 
 // WRITEs versions into their victims and keys of new rows into the indexes. Both can be undone.
 absl::Status Committer::Install() {
-  if (options_.broken.visible_early) {
-    NAM_RETURN_IF_ERROR(timestamps_->AddDone(batch_, transaction_.timestamp));
-    NAM_RETURN_IF_ERROR(batch_.Execute());
-  }
+  if (!prepares_) NAM_RETURN_IF_ERROR(ShowEarly());
   installed_ = true;
   for (PendingWrite& write : writes_) write.indexed = write.fresh;  // RollBack removes existing ones
   for (uint32_t number = 0; number < claims_.size(); ++number) {
@@ -392,7 +456,7 @@ absl::Status Committer::Install() {
     if (++added % kWritesAtOnce == 0) NAM_RETURN_IF_ERROR(FinishPortion());
     RecordTable& to = table(write.table);
     const bool deleted = write.kind == PendingWrite::Kind::kDelete;
-    *write.version() = VersionWord::Of(transaction_.timestamp, deleted, false).word();
+    *write.version() = VersionWord::Of(VersionTimestamp(), deleted, false).word();
     batch_.Write(reinterpret_cast<std::byte*>(write.version()), to.geometry().version_bytes(),
                  At(write.block, to.geometry().word_offset(write.victim)));
   }

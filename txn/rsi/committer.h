@@ -20,8 +20,7 @@ namespace nam::txn {
 ///
 ///     Announce       log entry; a timestamp is asked for; whether the keys of inserts exist
 ///     LockRecords    the slot's word and the ring's entry are claimed; existing records are locked by CAS;
-///                    new rows are written, locked. Many rows follow their claim in portions, between which
-///                    the slot's word moves (SessionCore::GoOn), as in all later steps
+///                    new rows are written, locked
 ///     Install        payloads into victims; keys of new rows into the hash indexes
 ///     ClaimEntries   new keys into the ordered indexes, if any (IndexKeeper)
 ///     Check          whether foreign keys still need what is deleted (ReferencedRows)
@@ -31,6 +30,23 @@ namespace nam::txn {
 ///
 /// No client waits for the last two: one that meets a lock asks the slot. The next transaction's first round
 /// trip confirms them, before the log is overwritten and the slot leaves the timestamp.
+///
+/// A claim hides all later commits until it is decided. So a commit of many rows prepares first, and takes
+/// its timestamp when all but its versions' words is written:
+///
+///     slot       over ──▶ preparing ───────────────────────────────────▶ claimed(T) ──────▶ committing(T)
+///     rows             locked ─▶ payloads, words `pending`               words T            headers T
+///     indexes                     ─▶ keys, entries, looks for rivals
+///     ring                                                               T: claimed         T: done
+///     hides later commits                                                └──────────────────┘
+///
+///  - Readers pass over `pending` words: they are above all snapshots and belong to a locked record.
+///  - It works in portions, between which the slot's word moves (SessionCore::GoOn).
+///  - Whoever changes an index counts and waits for slots that say preparing or claimed. The change of the
+///    word from one to the other looks to it as if the transaction was over; so the count is READ again
+///    behind the claim. If it has changed, new indexes get entries, those that were dropped are forgotten,
+///    and foreign keys are looked at again.
+///  - What was judged before had no timestamp to be compared with; so T must be above all that was met.
 ///
 /// Until Decide RollBack can undo everything. docs/design/transactions.md.
 class Committer {
@@ -66,14 +82,22 @@ class Committer {
   absl::Status JudgeSought();
   absl::Status TakeOverDeleted();
   absl::Status Write();
+  absl::Status MakeEntries();
+  absl::Status Prepare();
+  absl::Status TakeTimestamp();
+  absl::Status WriteTimestamps();
+  absl::Status CheckTimestampsLeft() const;
+  absl::Status ShowEarly();
   absl::Status LockRecords();
   absl::Status JudgeLocks();
   absl::Status AddNewRows();
-  absl::Status AddLocks(bool many);
+  absl::Status AddLocks();
   absl::Status FinishPortion();
   absl::Status ClaimTimestamp(bool rows_written);
   absl::Status Install();
   absl::Status JudgeRivals(uint32_t table, std::span<const HashIndex::Claim> claims);
+  /// The timestamp that versions are written with.
+  uint64_t VersionTimestamp() const;
   absl::StatusOr<bool> Decide();
   absl::Status AddFlips();
   absl::Status NoteWrites();
@@ -95,6 +119,7 @@ class Committer {
   WriteSet& writes_;
   RsiTransaction& transaction_;
 
+  bool prepares_ = false;      // this try takes its timestamp last
   bool installed_ = false;     // versions are in their victims, or in flight
   size_t commit_scratch_ = 0;  // in use before a try
   /// Writes that this try has not locked, by place, and the headers that it found: another client has locked

@@ -29,18 +29,24 @@ absl::Status IndexKeeper::AddReadChanges() {
 }
 
 // Takes the count first: it then reveals changes that happen while the catalog answers. A commit that asks
-// has its claim, and perhaps locks, so it does not ask again for dropped tables.
+// has its claim, and perhaps locks, so it asks once for all tables, and not again for dropped ones.
 absl::Status IndexKeeper::Refresh() {
   NAM_RETURN_IF_ERROR(AddReadChanges());
   NAM_RETURN_IF_ERROR(batch_.Execute());
   const uint64_t changes = *changes_seen_;
   dropped_.resize(core_.open.size());
+  std::vector<std::string> names;
+  for (uint32_t number = 0; number < core_.open.size(); ++number) {
+    if (core_.IsOpen(number) && dropped_[number] == 0) names.push_back(table(number).description().name);
+  }
+  NAM_ASSIGN_OR_RETURN(const std::vector<TableDescription> all, tables_.FindAll(names));
   for (uint32_t number = 0; number < core_.open.size(); ++number) {
     if (!core_.IsOpen(number) || dropped_[number] != 0) continue;
     RecordTable& open = table(number);
-    const absl::StatusOr<TableDescription> now = tables_.Find(open.description().name);
-    if (!now.ok() && !absl::IsNotFound(now.status())) return now.status();
-    if (!now.ok() || now->allocation != open.description().allocation) {
+    const auto now = std::find_if(all.begin(), all.end(), [&](const TableDescription& described) {
+      return described.allocation == open.description().allocation;
+    });
+    if (now == all.end()) {
       dropped_[number] = 1;
       if (number < dead_.size()) dead_[number] = {};
       continue;
@@ -71,10 +77,24 @@ absl::StatusOr<TableIndex*> IndexKeeper::IndexOf(uint32_t number, AllocationId w
 absl::Status IndexKeeper::CheckChanges() {
   if (unchanged()) return CheckOpenToWrites();
   const absl::Status refreshed = Refresh();
-  if (refreshed.ok()) return CheckOpenToWrites();
+  if (refreshed.ok()) {
+    ForgetDropped();
+    return CheckOpenToWrites();
+  }
   if (channel_->broken()) return refreshed;
+  ForgetEntered();  // they cost memory and a look, and their index may have no memory any more
   stale_ = true;
   return AbortStatus(AbortReason::kWriteWrite, "indexes were created or dropped meanwhile");
+}
+
+void IndexKeeper::ForgetDropped() {
+  std::erase_if(entered_, [&](const Entered& entered) {
+    if (dropped_[entered.table] != 0) return true;
+    const auto indexes = table(entered.table).indexes();
+    return std::none_of(indexes.begin(), indexes.end(), [&](const std::unique_ptr<TableIndex>& open) {
+      return open->description().allocation == entered.allocation;
+    });
+  });
 }
 
 // A load closes its table, counts, waits for all claims, and then sees whether the table is still empty. So
@@ -82,8 +102,7 @@ absl::Status IndexKeeper::CheckChanges() {
 // ask again: a load may be given up.
 absl::Status IndexKeeper::CheckOpenToWrites() {
   for (const PendingWrite& write : writes_) {
-    const bool dropped = write.table < dropped_.size() && dropped_[write.table] != 0;
-    if (!dropped && !table(write.table).closed()) continue;
+    if (!dropped(write.table) && !table(write.table).closed()) continue;
     stale_ = true;
     return AbortStatus(AbortReason::kWriteWrite, absl::StrCat("table ", table(write.table).description().name,
                                                               " was loaded or dropped meanwhile"));
@@ -96,10 +115,12 @@ absl::Status IndexKeeper::ClaimEntries() {
         return open == nullptr || open->indexes().empty();
       }))
     return absl::OkStatus();
+  const size_t known = entered_.size();
   NAM_RETURN_IF_ERROR(CollectEntries());
-  for (Entered& entered : entered_) NAM_RETURN_IF_ERROR(Enter(entered));
+  const std::span<Entered> fresh = std::span(entered_).subspan(known);
+  for (Entered& entered : fresh) NAM_RETURN_IF_ERROR(Enter(entered));
   // All entries exist now: of two clients that enter the same key at least one sees the other.
-  for (const Entered& entered : entered_) {
+  for (const Entered& entered : fresh) {
     if (!entered.index->description().unique) continue;
     NAM_RETURN_IF_ERROR(JudgeRivals(entered));
   }
@@ -108,9 +129,9 @@ absl::Status IndexKeeper::ClaimEntries() {
 
 // Statements have reserved the memory, but for indexes that are new since.
 absl::Status IndexKeeper::CollectEntries() {
-  std::vector<size_t> first;   // by table: its first index in entered_
-  std::vector<size_t> writes;  // by table: those that may make entries
-  first.resize(core_.open.size());
+  std::vector<std::vector<size_t>> places;  // by table: of its indexes in entered_
+  std::vector<size_t> writes;               // by table: those that may make entries
+  places.resize(core_.open.size());
   writes.resize(core_.open.size());
   uint64_t bytes = 0;
   for (const PendingWrite& write : writes_) {
@@ -120,18 +141,25 @@ absl::Status IndexKeeper::CollectEntries() {
   }
   if (bytes > writes_.entry_bytes()) NAM_RETURN_IF_ERROR(core_.CheckScratch(bytes - writes_.entry_bytes()));
   for (uint32_t number = 0; number < writes.size(); ++number) {
-    first[number] = entered_.size();
     if (writes[number] == 0) continue;
     for (const std::unique_ptr<TableIndex>& index : table(number).indexes()) {
-      entered_.push_back({.index = index.get(), .table = number, .entries = {}});
+      const AllocationId allocation = index->description().allocation;
+      const bool known = std::any_of(entered_.begin(), entered_.end(), [&](const Entered& entered) {
+        return entered.allocation == allocation;
+      });
+      if (known) continue;
+      places[number].push_back(entered_.size());
+      entered_.push_back({.allocation = allocation, .index = index.get(), .table = number, .entries = {}});
       entered_.back().entries.reserve(writes[number]);
     }
   }
+  const uint32_t tag = transaction_.timestamp != 0 ? IndexEntry::TagOf(transaction_.timestamp)
+                                                   : IndexEntry::EarlyTag(tables_.fabric().Random());
   std::array<std::byte, kOrderedKeyBytesMax> before;
   for (const PendingWrite& write : writes_) {
     if (!write.makes_entries()) continue;
-    for (size_t i = 0; i < table(write.table).indexes().size(); ++i) {
-      Entered& entered = entered_[first[write.table] + i];
+    for (const size_t place : places[write.table]) {
+      Entered& entered = entered_[place];
       const OrderedShape& shape = entered.index->entries().shape();
       std::byte* const entry = keys_.Take(shape.entry_bytes());
       const bool any_null = entered.index->WriteKey(write.row, entry);
@@ -139,7 +167,7 @@ absl::Status IndexKeeper::CollectEntries() {
         entered.index->WriteKey(write.before, before.data());
         if (std::memcmp(entry, before.data(), shape.key_bytes) == 0) continue;
       }
-      shape.SetValue(entry, IndexEntry(write.record, IndexEntry::TagOf(transaction_.timestamp)).word());
+      shape.SetValue(entry, IndexEntry(write.record, tag).word());
       entered.entries.push_back({.entry = entry, .any_null = any_null});
     }
   }
@@ -230,7 +258,7 @@ absl::Status IndexKeeper::JudgeRival(const Entered& entered, std::span<const std
   if (header.locked()) return core_.Conflict(header, number, record);
   if (same && header.timestamp() <= transaction_.snapshot) return duplicate();
   // A row that gave the key up after this commit's timestamp still has it at that moment.
-  if (same || header.timestamp() > transaction_.timestamp) return core_.Conflict(header, number, record);
+  if (same || core_.ChangedLater(header)) return core_.Conflict(header, number, record);
   return absl::OkStatus();
 }
 

@@ -18,6 +18,7 @@ namespace nam::txn {
 ///
 ///     AddReadChanges ─Execute─▶ CheckChanges     what the catalog has changed, once the commit has its claim
 ///     ClaimEntries ─▶ decided, or RemoveEntered   an entry for each new key
+///         └─▶ CheckChanges ─▶ ClaimEntries        again, if the claim has come behind the entries
 ///     NoteDead ─▶ Clean, in a later commit    removes dead entries
 class IndexKeeper {
  public:
@@ -35,18 +36,21 @@ class IndexKeeper {
   /// READs the count of index changes.
   absl::Status AddReadChanges();
   /// Runs after the claim. Asks the catalog if indexes have changed. ABORTED: a table that the transaction
-  /// writes was dropped, or filled by a load, or is about to be.
+  /// writes was dropped, or filled by a load, or is about to be. Forgets entries in indexes that went, or
+  /// that may have gone.
   absl::Status CheckChanges();
   /// True if the count that was READ is the one that the session knows.
   bool unchanged() const { return *changes_seen_ == changes_; }
   absl::Status Refresh();
+  /// Whether the table was dropped, as of the last Refresh.
+  bool dropped(uint32_t table) const { return table < dropped_.size() && dropped_[table] != 0; }
   /// True if the next transaction has to Refresh.
   bool stale() const { return stale_; }
   void SetStale() { stale_ = true; }
   /// ABORTED: the index was dropped.
   absl::StatusOr<TableIndex*> IndexOf(uint32_t table, AllocationId index);
 
-  /// Makes an entry for each new key of the transaction's writes.
+  /// Makes an entry for each new key of the transaction's writes, in indexes that have none of it.
   absl::Status ClaimEntries();
   absl::Status RemoveEntered();
   void ForgetEntered();
@@ -59,7 +63,8 @@ class IndexKeeper {
  private:
   /// The entries that this commit makes in one index. Their keys lie in keys_.
   struct Entered {
-    TableIndex* index = nullptr;
+    AllocationId allocation;      // the index's
+    TableIndex* index = nullptr;  // until the index is dropped
     uint32_t table = 0;
     std::vector<OrderedIndex::Change> entries;
   };
@@ -78,6 +83,7 @@ class IndexKeeper {
 
   RecordTable& table(uint32_t number) { return core_.table(number); }
   absl::Status CheckOpenToWrites();
+  void ForgetDropped();
   absl::Status CollectEntries();
   absl::Status Enter(Entered& entered);
   absl::Status JudgeRivals(const Entered& entered);

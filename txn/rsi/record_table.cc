@@ -46,8 +46,7 @@ absl::Status RecordTable::SetIndexes(std::span<const IndexDescription> indexes) 
   };
   for (size_t i = 0; i < indexes.size(); ++i) {
     if (known(indexes[i]) != indexes_.end()) continue;
-    NAM_ASSIGN_OR_RETURN(now[i],
-                         TableIndex::Open(indexes[i], batch_.channel(), batch_, index_owner_, confirm_gone_));
+    NAM_ASSIGN_OR_RETURN(now[i], OpenIndex(indexes[i]));
   }
   for (size_t i = 0; i < indexes.size(); ++i) {
     if (now[i] == nullptr) now[i] = std::move(*known(indexes[i]));

@@ -30,6 +30,10 @@ class RecordTable {
                                                            TableIndex::ConfirmGone confirm_gone);
   /// Follows the catalog: opens new indexes and closes dropped ones.
   absl::Status SetIndexes(std::span<const IndexDescription> indexes);
+  /// Opens one for the caller alone. NOT_FOUND: it was dropped.
+  absl::StatusOr<std::unique_ptr<TableIndex>> OpenIndex(const IndexDescription& index) {
+    return TableIndex::Open(index, batch_.channel(), batch_, index_owner_, confirm_gone_);
+  }
 
   /// For its indexes: called during operations of many keys (HashIndex::SetGoOn).
   void SetGoOn(std::function<absl::Status()> go_on);

@@ -248,10 +248,10 @@ absl::StatusOr<std::vector<LogEntry>> Recovery::ReadLog(uint32_t client, uint64_
 
 absl::Status Recovery::FinishTransaction(uint32_t client, SlotWord fate, std::span<const LogEntry> entries) {
   if (entries.empty()) return absl::OkStatus();
-  NAM_ASSIGN_OR_RETURN(const std::vector<Part> parts, PartsOf(entries));
+  NAM_ASSIGN_OR_RETURN(std::vector<Part> parts, PartsOf(entries));
   size_t locked = 0;
-  for (const Part& part : parts) {
-    NAM_ASSIGN_OR_RETURN(const size_t here, FinishTable(client, *part.table, part.entries, fate));
+  for (Part& part : parts) {
+    NAM_ASSIGN_OR_RETURN(const size_t here, FinishTable(client, part, fate));
     locked += here;
   }
   // A log of a long-finished transaction has lost nothing.
@@ -274,6 +274,7 @@ absl::StatusOr<std::vector<Recovery::Part>> Recovery::PartsOf(std::span<const Lo
     const absl::Status looked = part.table->FindLost();
     if (absl::IsNotFound(looked)) continue;
     NAM_RETURN_IF_ERROR(looked);
+    part.described = description.indexes;
     part.lost =
         std::erase_if(part.entries, [&](const LogEntry& entry) { return part.table->Lost(entry.number()); });
     parts.push_back(std::move(part));
@@ -343,9 +344,10 @@ void Recovery::Judge(Locked& record, storage::VersionWords words, SlotWord fate)
   record.frees = reclaim || (record.entry.insert() && !record.forward);
 }
 
-absl::StatusOr<size_t> Recovery::FinishTable(uint32_t client, RecordTable& table,
-                                             std::span<const LogEntry> entries, SlotWord fate) {
-  NAM_ASSIGN_OR_RETURN(const std::vector<Locked> locked, FindLocked(client, table, entries, fate));
+absl::StatusOr<size_t> Recovery::FinishTable(uint32_t client, Part& part, SlotWord fate) {
+  RecordTable& table = *part.table;
+  NAM_ASSIGN_OR_RETURN(const std::vector<Locked> locked, FindLocked(client, table, part.entries, fate));
+  NAM_RETURN_IF_ERROR(RemoveIndexEntries(part, locked, fate));
   NAM_RETURN_IF_ERROR(RemoveKeys(table, locked));
   auto* const olds = batch_.Words(locked.size());
   const auto* const empty = new (batch_.Scratch(8)) storage::VersionWord();
@@ -383,8 +385,6 @@ absl::StatusOr<size_t> Recovery::FinishTable(uint32_t client, RecordTable& table
 absl::Status Recovery::RemoveKeys(RecordTable& table, std::span<const Locked> locked) {
   std::vector<HashIndex::Removal> removals;
   for (const Locked& record : locked) {
-    const bool entered = !record.forward && record.version != 0 && !record.same_tag;
-    if (entered) NAM_RETURN_IF_ERROR(RemoveIndexEntries(table, record));
     // A search of all rows found an empty block: its key is out of the index.
     const bool knows_key = record.entry.insert() || record.entry.reclaim();
     if (record.frees && knows_key)
@@ -392,25 +392,6 @@ absl::Status Recovery::RemoveKeys(RecordTable& table, std::span<const Locked> lo
   }
   const bool whole_index = table.index().space().CheckWhole().ok();
   return removals.empty() || !whole_index ? absl::OkStatus() : table.index().Remove(removals);
-}
-
-// Removes entries of a version that was never committed; the version was written before them.
-absl::Status Recovery::RemoveIndexEntries(RecordTable& table, const Locked& locked) {
-  if (table.indexes().empty()) return absl::OkStatus();
-  const size_t kept = batch_.scratch_used();
-  const uint64_t record = locked.entry.number();
-  std::byte* const row = batch_.Scratch(table.geometry().row_bytes);
-  NAM_ASSIGN_OR_RETURN(storage::Channel::Target at, table.Block(record));
-  at.address.offset += table.geometry().row_offset(locked.slot);
-  batch_.Read(at, row, table.geometry().row_bytes);
-  NAM_RETURN_IF_ERROR(batch_.Execute());
-  for (const std::unique_ptr<TableIndex>& index : table.indexes()) {
-    if (!index->entries().space().CheckWhole().ok()) continue;
-    const IndexEntry entry(record, IndexEntry::TagOf(locked.version));
-    NAM_RETURN_IF_ERROR(index->entries().Remove(index->KeyOf(row).view(), entry.word()).status());
-  }
-  batch_.Reset(kept);
-  return absl::OkStatus();
 }
 
 absl::Status Recovery::GiveChunksBack(uint32_t client) {

@@ -3,7 +3,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -84,6 +87,10 @@ class Recovery {
     RecordTable* table = nullptr;
     std::vector<LogEntry> entries;
     size_t lost = 0;  // entries lost with their memory server
+    /// As the catalog says now: this client may have opened the table before the dead one knew an index.
+    std::vector<IndexDescription> described;
+    std::vector<TableIndex*> indexes;  // those of them that are whole; OpenIndexes
+    std::vector<std::unique_ptr<TableIndex>> opened;
   };
   absl::StatusOr<std::vector<Part>> PartsOf(std::span<const LogEntry> entries);
   void ReportLost(uint32_t client, std::span<const Part> parts, bool committed);
@@ -98,14 +105,16 @@ class Recovery {
     bool frees = false;     // the block becomes free
   };
   /// Returns how many records were locked.
-  absl::StatusOr<size_t> FinishTable(uint32_t client, RecordTable& table, std::span<const LogEntry> entries,
-                                     SlotWord fate);
+  absl::StatusOr<size_t> FinishTable(uint32_t client, Part& part, SlotWord fate);
   absl::StatusOr<std::vector<Locked>> FindLocked(uint32_t client, RecordTable& table,
                                                  std::span<const LogEntry> entries, SlotWord fate);
   /// `words`: of the record's slots.
   static void Judge(Locked& record, storage::VersionWords words, SlotWord fate);
   absl::Status RemoveKeys(RecordTable& table, std::span<const Locked> locked);
-  absl::Status RemoveIndexEntries(RecordTable& table, const Locked& locked);
+  // recovery_indexes.cc
+  absl::Status RemoveIndexEntries(Part& part, std::span<const Locked> locked, SlotWord fate);
+  absl::Status RemoveEntriesOf(Part& part, const Locked& locked);
+  absl::Status OpenIndexes(Part& part);
   absl::Status GiveChunksBack(uint32_t client);
   // recovery_search.cc
   /// Replaces a lost log: finds all records that the client has locked.

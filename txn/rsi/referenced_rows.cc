@@ -183,7 +183,7 @@ absl::Status ReferencedRows::Judge(const Referencing& referencing, const BlockRe
   RecordTable& child = table(referencing.child);
   const RecordHeader header = block.header();
   // A row that gave the key up after this commit's timestamp still has it at that moment.
-  if (header.locked() || header.timestamp() > transaction_.timestamp)
+  if (header.locked() || core_.ChangedLater(header))
     return core_.Conflict(header, referencing.child, block.record);
   const storage::VersionChoice choice = reader_.Choose(child, block, RowReader::kNewest);
   if (choice.outcome != storage::VersionChoice::Outcome::kVersion || choice.version.deleted())

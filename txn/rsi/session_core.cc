@@ -124,6 +124,12 @@ absl::Status SessionCore::GoOn() {
                  : AbortStatus(AbortReason::kSkipped, "this commit stalled, and another client skipped it");
 }
 
+bool SessionCore::ChangedLater(RecordHeader found) {
+  if (transaction.timestamp != 0) return found.timestamp() > transaction.timestamp;
+  transaction.newest_judged = std::max(transaction.newest_judged, found.timestamp());
+  return false;
+}
+
 absl::Status SessionCore::Conflict(RecordHeader found, uint32_t number, uint64_t record) {
   const bool held = found.locked() && found.client() != slot.client;
   if (held) conflicts.suspect = found.client();

@@ -32,11 +32,12 @@ struct RsiTransaction {
 
   bool active = false;
   uint64_t snapshot = 0;
-  uint64_t timestamp = 0;  // claimed; 0: none
+  uint64_t timestamp = 0;      // claimed; 0: none
+  uint64_t newest_judged = 0;  // version that a commit without a timestamp has met in its looks
   MetRows rows;
   WriteSet writes;
   uint64_t sorted_bytes = 0;  // own rows in the order of the index that was scanned last
-  bool writing = false;       // between its claim and its decision or rollback
+  bool writing = false;       // from its claim, or what it prepares, to its decision or rollback
   bool locking = false;       // from the first lock to the last: an error leaves it to recovery
   bool flipping = false;      // the last commit's flips are in flight
   Phase phase = Phase::kUndecided;
@@ -88,6 +89,9 @@ struct SessionCore {
   /// Called again and again by a commit that writes: tells the clients that wait for it that it goes on.
   /// ABORTED if one has skipped it. Executes the batch from time to time.
   absl::Status GoOn();
+  /// Whether a row that a commit looks at has changed after the commit's own timestamp. A commit without one
+  /// notes the row's for the moment when it takes its own.
+  bool ChangedLater(storage::RecordHeader found);
   /// Reports that another client was faster. Notes a lock's holder as the suspect, so that the session
   /// recovers it if it is gone.
   absl::Status Conflict(storage::RecordHeader found, uint32_t table, uint64_t record);

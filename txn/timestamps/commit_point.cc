@@ -42,8 +42,8 @@ absl::Status CommitPoint::AddClaim(storage::VerbBatch& batch, uint64_t timestamp
   return AddSwap(batch, SlotWord::Claimed(timestamp, patience_));
 }
 
-// No other client changes a word that is over, or committing. A claim whose timestamp was passed over before
-// the ring had it cannot be skipped.
+// No other client changes a word that is over, preparing, or committing. A claim whose timestamp was passed
+// over before the ring had it cannot be skipped.
 absl::Status CommitPoint::Claimed() {
   if (*old_ != word_.word()) return LostError();
   word_ = next_;
@@ -52,7 +52,7 @@ absl::Status CommitPoint::Claimed() {
 }
 
 absl::StatusOr<bool> CommitPoint::GoOn(storage::VerbBatch& batch, Clock& clock) {
-  if (word_.fate() != SlotFate::kClaimed) return word_.fate() != SlotFate::kSkipped;
+  if (word_.fate() != SlotFate::kClaimed && !word_.preparing()) return word_.fate() != SlotFate::kSkipped;
   const int64_t now_ns = clock.NowNs();
   const bool moves = move_ns_ != 0 && now_ns >= move_ns_;
   if (moves || move_ns_ == 0) move_ns_ = now_ns + SlotWord::kMoveUs * 1'000;

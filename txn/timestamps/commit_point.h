@@ -18,7 +18,8 @@ namespace nam::txn {
 /// whose batch it shares.
 ///
 ///     AddClaim ─Execute─▶ Claimed ─▶ all is written ─▶ Commit ─▶ true: it has happened
-///                            └──────▶ all is taken back ─▶ GiveUp ◀── false: another client has skipped it
+///      ▲                     └──────▶ all is taken back ─▶ GiveUp ◀── false: another client has skipped it
+///      └ much is written ◀─ Claimed ◀─Execute─ AddPrepare
 class CommitPoint {
  public:
   /// `state` outlives it.
@@ -28,12 +29,14 @@ class CommitPoint {
   /// Sets how long others wait before they skip the next claims: enough for a transaction with so many
   /// writes.
   void Expect(size_t writes);
+  /// Says that the client prepares a transaction, which has no timestamp yet.
+  absl::Status AddPrepare(storage::VerbBatch& batch) { return AddSwap(batch, SlotWord::Preparing()); }
   /// Claims `timestamp` when the batch is executed. May be repeated if the timestamp before was not used.
   absl::Status AddClaim(storage::VerbBatch& batch, uint64_t timestamp);
   /// After that: an error if another client has changed the word because it took this one for dead.
   absl::Status Claimed();
-  /// Called again and again during a long claim: moves the word from time to time, so that no client takes
-  /// this one for stalled. Executes the batch then. False: another client has skipped the claim.
+  /// Called again and again during a long claim, and before it: moves the word from time to time, so that no
+  /// client takes this one for stalled. Executes the batch then. False: another client has skipped the claim.
   absl::StatusOr<bool> GoOn(storage::VerbBatch& batch, Clock& clock);
   /// True if the commit has happened.
   absl::StatusOr<bool> Commit(storage::VerbBatch& batch);

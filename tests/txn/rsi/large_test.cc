@@ -303,8 +303,8 @@ TEST(LargeIndexedTest, ManyRowsBesideOtherClients) {
 /// are there, or none, and none is locked.
 TEST(LargeRecoveryTest, AllOrNothingOfManyRows) {
   constexpr uint64_t kRows = 400;
-  // The client dies before the log, within it, after some locks, and in the flips.
-  for (const uint64_t requests : {2, 8, 12, 200, 500, 900, 1'200, 1'700, 2'100}) {
+  // The client dies before the log, within it, after some locks, among its timestamps, and in the flips.
+  for (const uint64_t requests : {2, 8, 12, 200, 500, 900, 1'200, 1'700, 2'100, 2'500}) {
     SCOPED_TRACE(requests);
     RecordCluster cluster({});
     cluster.AddTable("accounts", {.extent_bytes = 1 << 20});

@@ -370,7 +370,7 @@ TEST_P(RsiSessionTest, WhatASnapshotSeesIsNotReclaimed) {
 TEST(RsiSession, TimestampsComeToTheirEnd) {
   RecordCluster cluster({});
   cluster.AddTable("accounts", {});
-  cluster.SetLastTimestamp(storage::kTimestampMask - 2);
+  cluster.SetLastTimestamp(storage::kPendingTimestamp - 3);
   Teller a(cluster, 1);
   a.Create(1, 1);
   a.Set(1, 2);
