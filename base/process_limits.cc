@@ -1,5 +1,7 @@
 #include "base/process_limits.h"
 
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <cstdint>
@@ -20,6 +22,15 @@ std::optional<uint64_t> LimitOf(__rlimit_resource resource) {
   return limit.rlim_cur;
 }
 
+size_t StackBytes() {
+  pthread_attr_t attributes;
+  size_t bytes = size_t{8} << 20;
+  if (pthread_attr_init(&attributes) != 0) return bytes;  // no memory, which CheckRoomFor finds
+  pthread_attr_getstacksize(&attributes, &bytes);
+  pthread_attr_destroy(&attributes);
+  return bytes;
+}
+
 }  // namespace
 
 absl::Status NoAddressesLeft(absl::string_view what) {
@@ -33,7 +44,16 @@ absl::Status NoAddressesLeft(absl::string_view what) {
   return Exhausted(kProcess, absl::StrCat("this process gets no memory for ", what, ": ", limit));
 }
 
+absl::Status CheckRoomFor(absl::string_view what, size_t bytes) {
+  void* const room = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return NoAddressesLeft(what);
+  munmap(room, bytes);
+  return absl::OkStatus();
+}
+
 absl::Status NoThreadsLeft() {
+  // The system gives one error for both limits.
+  if (const absl::Status room = CheckRoomFor("the stack of a thread", StackBytes()); !room.ok()) return room;
   const std::optional<uint64_t> threads = LimitOf(RLIMIT_NPROC), addresses = LimitOf(RLIMIT_AS);
   std::string limits = threads.has_value() ? absl::StrCat("`ulimit -u` (", *threads, ")") : "`ulimit -u`";
   absl::StrAppend(&limits, ", pids.max of its control group");

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
@@ -10,6 +12,8 @@ namespace nam {
 /// A mapping of `what` was refused.
 absl::Status NoAddressesLeft(absl::string_view what);
 absl::Status NoThreadsLeft();
+/// The error of NoAddressesLeft unless the process gets so many more addresses now.
+absl::Status CheckRoomFor(absl::string_view what, size_t bytes);
 /// True for these errors: no memory of a cluster, and no setting, would help.
 bool IsProcessLimit(const absl::Status& status);
 

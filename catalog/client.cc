@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
+#include "base/process_limits.h"
 #include "base/status_macros.h"
 #include "catalog/address.h"
 #include "catalog/header.h"
@@ -16,6 +17,8 @@ namespace {
 
 constexpr size_t kCachedTablesMax = 1'024;
 constexpr int64_t kLeaseCallUsMin = 100'000;
+/// Stacks and heaps of gRPC's threads, and of those of the fabric.
+constexpr size_t kConnectionsBytes = size_t{64} << 20;
 
 class RemoteClient final : public Client {
  public:
@@ -386,3 +389,5 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ClientOptions& opt
 }
 
 }  // namespace nam::catalog
+  // Without them gRPC has too few threads, and its calls wait for ever, whatever their timeouts.
+  NAM_RETURN_IF_ERROR(CheckRoomFor("the threads of its connections", kConnectionsBytes));

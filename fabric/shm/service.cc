@@ -42,7 +42,8 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Start(const Identity& identity
       new Service(identity, timeout_us, std::move(epoll), std::move(wake), std::move(spare)));
   epoll_event event{.events = EPOLLIN, .data = {.u64 = kWakeId}};
   NAM_CHECK(epoll_ctl(service->epoll_.get(), EPOLL_CTL_ADD, service->wake_.get(), &event) == 0);
-  service->thread_ = StartRealThread("nam-shm-service", [s = service.get()] { s->Run(); });
+  NAM_ASSIGN_OR_RETURN(service->thread_,
+                       TryStartRealThread("nam-shm-service", [s = service.get()] { s->Run(); }));
   return service;
 }
 

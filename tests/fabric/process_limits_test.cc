@@ -57,7 +57,7 @@ TEST(ProcessLimits, AThreadThatIsRefusedIsAnError) {
   constexpr int kThreadsMost = 200;  // parked ones, and those whose stacks are kept, need no addresses
   const std::unique_ptr<Event> may_end = MakeRealEvent();
   std::vector<std::unique_ptr<Thread>> threads;
-  absl::Status refused;
+  absl::Status refused, opened;
   {
     const LittleAddressSpace little(4 * kMiB);
     while (refused.ok() && threads.size() < kThreadsMost) {
@@ -65,8 +65,11 @@ TEST(ProcessLimits, AThreadThatIsRefusedIsAnError) {
       refused = started.status();
       if (started.ok()) threads.push_back(*std::move(started));
     }
+    opened = OpenShm({.secret = "secret"}).status();
   }
   ExpectNamesLimit(refused);
+  ExpectNamesLimit(opened);
+  EXPECT_EQ(refused.message().find("threads"), std::string::npos) << "others are left: " << refused;
   bool ran = false;
   auto started = TryStartRealThread("test", [&] { ran = true; });
   ASSERT_TRUE(started.ok()) << started.status();
