@@ -29,6 +29,10 @@ SqlType WidestOf(std::span<const Expr> operands) {
   return widest;
 }
 
+bool IsTextOrVarchar(SqlType type) {
+  return type.oid == SqlType::Text().oid || type.oid == SqlType::Varchar(0).oid;
+}
+
 }  // namespace
 
 SqlType DeclaredType(const Expr& expr) {
@@ -65,8 +69,10 @@ SqlType CommonDeclaredType(const std::vector<const Expr*>& operands) {
       common = own;
     } else if ((own.whole() || own.numeric()) && (common.whole() || common.numeric())) {
       common = WiderExact(common, own);
+    } else if (IsTextOrVarchar(own) && IsTextOrVarchar(common)) {
+      if (own != common) common.modifier = -1;  // each becomes the other, so the first decides
     } else if (own != common) {
-      return {};  // strings of several kinds or lengths
+      return {};  // char(n) and others
     }
   }
   return common;

@@ -447,12 +447,16 @@ absl::Status ExpressionBuilder::Unify(const std::vector<Expr*>& values, const ch
       NAM_RETURN_IF_ERROR(ResolveType(*value, common));
       // A quoted number may have more decimals than the others.
       if (value->type.numeric() && value->type.scale > common.scale) return Unify(values, place);
+      const bool as_first = first != nullptr && first->type.kind == TypeKind::kString && !IsChar(first->type);
+      if (as_first) value->declared = {DeclaredType(*first).oid};
     }
   }
   for (Expr* value : values) {
     const int position = value->position;
     if (IsNullLiteral(*value)) {
+      const SqlType declared = value->declared;
       *value = MakeLiteral(Value::Null(common), position);
+      value->declared = declared;
     } else if (!(value->type == common) && value->type.kind != TypeKind::kString) {
       NAM_ASSIGN_OR_RETURN(*value, Cast(std::move(*value), common, position));
     }

@@ -128,11 +128,12 @@ class Nam:
         if error:
             state = re.search(r"\(SQLSTATE (\w+)\)", err)
             return Answer(sqlstate=state.group(1) if state else "?????", message=error.group(1) + self._servers())
-        if not out.strip():
-            return Answer(tag="done")
+        # An object of the one document that all statements make, behind what joins it to those before.
         try:
-            rows = json.loads(out, object_pairs_hook=lambda pairs: [value for _, value in pairs], parse_float=Number,
-                              parse_int=Number, parse_constant=Number)
-        except json.JSONDecodeError as wrong:
+            members = dict(json.loads(out.lstrip("[,\n"), object_pairs_hook=list, parse_float=Number, parse_int=Number,
+                                      parse_constant=Number))
+        except ValueError as wrong:
             return Answer(sqlstate="JSON", message="%s: %s" % (wrong, out[:300]))
-        return Answer(rows=rows)
+        if "rows" not in members:
+            return Answer(tag=members["command"])
+        return Answer(rows=[[value for _, value in row] for row in members["rows"]], tag=members["command"])

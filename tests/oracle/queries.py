@@ -234,8 +234,9 @@ class Generator(Expressions):
         call = self.r.choice(options)
         if call.startswith(("(power(", "cast(", "decode(")) or ("::numeric" in call and call.startswith(("round(", "regr_"))):
             return call
-        # PostgreSQL's sum of bigint is numeric, NAM's an integer.
-        return f"cast({call}{filter_} as bigint)" if kind == "int" and call.startswith("sum") else call + filter_
+        # A sum of bigint is numeric: only in the result its type may be any.
+        whole = kind == "int" and call.startswith("sum") and not (top and not self.plain and self.chance(0.5))
+        return f"cast({call}{filter_} as bigint)" if whole else call + filter_
 
     def grouped(self, inner, depth, kinds, from_, where, top):
         own = Scope(inner.items, inner.rows)
