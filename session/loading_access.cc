@@ -168,6 +168,7 @@ void LoadingAccess::Abort() {
 }
 
 absl::Status LoadingAccess::RollBackTo(size_t mark) {
+  if (!loads() && mark == 0) written_.clear();
   rolled_back_ = rolled_back_ || !written_.empty();
   if (!loads()) return access_.RollBackTo(mark);
   return absl::FailedPreconditionError("what the transaction has loaded cannot be rolled back in part");

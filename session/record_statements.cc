@@ -444,12 +444,14 @@ absl::StatusOr<bool> RecordStatements::EmptyByLoad(const sql::BoundTable& bound,
   if (!may_load || access_.IsWritten(table)) return false;
   RowsDigest rows;
   if (access_.LoadOf(table) == nullptr) {
+    bool large = false;  // the scan itself takes memory of the transaction
     NAM_RETURN_IF_ERROR(access_.Scan(table, [&](std::span<const std::byte> row) -> absl::StatusOr<bool> {
       if (cancelled_) return absl::CancelledError("cancelled");
       rows.Add(row.first(table.record().row_bytes()));
-      return !own || !LargeInsert::IsLarge(access_, rows.rows);
+      large = large || LargeInsert::IsLarge(access_, rows.rows);
+      return !own || !large;
     }));
-    if (!access_.loads() && !LargeInsert::IsLarge(access_, rows.rows)) {
+    if (!access_.loads() && !large) {
       access_.NoteEmptied(rows);
       return false;
     }

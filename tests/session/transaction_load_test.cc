@@ -221,6 +221,7 @@ TEST_F(TransactionLoadTest, TruncateInATransactionTakesWhatItHasSeen) {
   // Rows that a savepoint brings back are not deleted.
   Command("insert into small values (1), (2)");
   Command("begin");
+  Command("insert into u values (1, 1)");
   Command("savepoint a");
   Command("truncate small");
   Command("rollback to a");
