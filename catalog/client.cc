@@ -341,6 +341,8 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ClientOptions& opt
   NAM_RETURN_IF_ERROR(SplitAddress(options.address).status());
   if (options.timeout_us <= 0)
     return absl::InvalidArgumentError("the catalog's calls need a timeout above 0");
+  // Without them gRPC has too few threads, and its calls wait for ever, whatever their timeouts.
+  NAM_RETURN_IF_ERROR(CheckRoomFor("the threads of its connections", kConnectionsBytes));
   auto client = std::make_unique<RemoteClient>(options);
   NAM_RETURN_IF_ERROR(
       client->GetCluster().status());  // checks that the catalog answers and accepts the secret
@@ -348,5 +350,3 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ClientOptions& opt
 }
 
 }  // namespace nam::catalog
-  // Without them gRPC has too few threads, and its calls wait for ever, whatever their timeouts.
-  NAM_RETURN_IF_ERROR(CheckRoomFor("the threads of its connections", kConnectionsBytes));
