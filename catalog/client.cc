@@ -47,6 +47,7 @@ class RemoteClient final : public Client {
   absl::StatusOr<uint64_t> ChangeCatalog(const proto::ChangeCatalogRequest& request) override;
   absl::StatusOr<std::vector<std::string>> BeginQuiet(MemberId member) override;
   absl::Status EndQuiet(MemberId member) override;
+  absl::StatusOr<std::vector<MemberId>> EndClients(MemberId member, const std::string& proof) override;
   absl::Status LeaveParents(const std::string& child, bool cascade) override;
   absl::StatusOr<AllocationId> BeginExtend(MemberId member, const std::string& table) override;
   absl::StatusOr<uint64_t> CommitExtend(const proto::CommitExtendRequest& request) override;
@@ -280,6 +281,17 @@ absl::Status RemoteClient::EndQuiet(MemberId member) {
   request.set_member(member.value());
   request.set_end(true);
   return Call(kQuiet, request).status();
+}
+
+absl::StatusOr<std::vector<MemberId>> RemoteClient::EndClients(MemberId member, const std::string& proof) {
+  proto::QuietRequest request;
+  request.set_member(member.value());
+  request.set_ends_clients(true);
+  request.set_proof(proof);
+  NAM_ASSIGN_OR_RETURN(const proto::QuietReply reply, Call(kQuiet, request));
+  std::vector<MemberId> ended;
+  for (const uint32_t id : reply.ended()) ended.emplace_back(id);
+  return ended;
 }
 
 absl::Status RemoteClient::LeaveParents(const std::string& child, bool cascade) {

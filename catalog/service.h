@@ -211,6 +211,10 @@ class Service {
   absl::Status DropWithDependents(const std::string& name, bool cascade, Mutation& mutation) const;
   /// During a backup only the system's own tables may change.
   absl::Status CheckNotQuiet(const std::string& table);
+  /// While a member ends the cluster, no other client joins.
+  absl::Status CheckOpenToClients();
+  absl::Status EndClients(const proto::QuietRequest& request, proto::QuietReply& reply);
+  void ForgetEndedQuiet();
   /// True if the member has a load of the table in progress. A backup waits for such loads, so they may go
   /// on.
   bool LoadsInto(const std::string& table, uint32_t member) const;
@@ -291,7 +295,8 @@ class Service {
   std::map<uint64_t, EpochRecord> epochs_;
   std::map<std::string, proto::FabricConstants> constants_;  // by fabric
 
-  uint32_t quiet_for_ = 0;  // the member whose backup runs; 0: none
+  uint32_t quiet_for_ = 0;          // the member whose backup runs, or that ends the cluster; 0: none
+  bool closed_to_clients_ = false;  // the member ends the cluster
 
   std::atomic<bool> awaiting_ = true;  // changed with mutex_ held
   std::set<uint32_t> unheard_;         // memory servers that have not reported since the start

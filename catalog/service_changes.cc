@@ -6,6 +6,7 @@
 #include "base/status_macros.h"
 #include "base/system_names.h"
 #include "catalog/chain_groups.h"
+#include "catalog/client.h"
 #include "catalog/record_tables.h"
 #include "catalog/service.h"
 
@@ -264,9 +265,24 @@ absl::Status Service::DropWithDependents(const std::string& name, bool cascade, 
   return absl::OkStatus();
 }
 
-absl::Status Service::CheckNotQuiet(const std::string& table) {
+// The quiet ends with the membership.
+void Service::ForgetEndedQuiet() {
   if (quiet_for_ != 0 && FindLiving(quiet_for_) == nullptr) quiet_for_ = 0;
-  if (quiet_for_ == 0 || IsSystemName(table)) return absl::OkStatus();
+  closed_to_clients_ &= quiet_for_ != 0;
+}
+
+absl::Status Service::CheckOpenToClients() {
+  ForgetEndedQuiet();
+  if (!closed_to_clients_) return absl::OkStatus();
+  absl::Status closed = absl::FailedPreconditionError("the cluster is being stopped (`nam down`)");
+  closed.SetPayload(kClosedPayload, absl::Cord("1"));
+  return closed;
+}
+
+absl::Status Service::CheckNotQuiet(const std::string& table) {
+  if (IsSystemName(table)) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(CheckOpenToClients());
+  if (quiet_for_ == 0) return absl::OkStatus();
   absl::Status quiet = absl::FailedPreconditionError(
       "a backup is under way: until it has saved record tables, tables can be read and rows of record tables "
       "changed, but nothing can be loaded, created, altered or dropped; try again later");
@@ -278,16 +294,19 @@ absl::StatusOr<proto::QuietReply> Service::Quiet(const proto::QuietRequest& requ
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
-  const absl::Status free = CheckNotQuiet("");
+  const absl::Status free = request.ends_clients() ? CheckOpenToClients() : CheckNotQuiet("");
   const bool own = quiet_for_ == request.member();
   if (request.end()) {
     if (!own) return absl::NotFoundError("the pause for this member's backup has ended early");
     quiet_for_ = 0;
+    closed_to_clients_ = false;
     return proto::QuietReply();
   }
   if (!own) NAM_RETURN_IF_ERROR(free);
-  quiet_for_ = request.member();
   proto::QuietReply reply;
+  if (request.ends_clients()) NAM_RETURN_IF_ERROR(EndClients(request, reply));
+  quiet_for_ = request.member();
+  closed_to_clients_ |= request.ends_clients();
   for (const auto& [allocation, load] : loads_) {
     const auto extended = tables_.find(load.table);
     const bool grows =
@@ -295,6 +314,22 @@ absl::StatusOr<proto::QuietReply> Service::Quiet(const proto::QuietRequest& requ
     if (!IsSystemName(load.table) && !grows) reply.add_loads(load.table);
   }
   return reply;
+}
+
+absl::Status Service::EndClients(const proto::QuietRequest& request, proto::QuietReply& reply) {
+  NAM_RETURN_IF_ERROR(CheckSelf(request.member(), request.proof()));
+  Mutation mutation = NewMutation();
+  std::vector<std::string> ends;
+  for (const auto& [id, state] : members_) {
+    if (id == request.member() || state.member.role() != proto::ROLE_CLIENT || !state.member.alive())
+      continue;
+    ends.push_back(EndText(state, "the cluster is being stopped"));
+    EndMembership(state, mutation);
+    reply.add_ended(id);
+  }
+  if (!ends.empty()) NAM_RETURN_IF_ERROR(Apply(mutation));
+  for (std::string& end : ends) events_.Add(LogLevel::kInfo, std::move(end));
+  return absl::OkStatus();
 }
 
 }  // namespace nam::catalog

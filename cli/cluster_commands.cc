@@ -302,22 +302,22 @@ namespace {
 
 /// A cluster whose supervisor has ended has nothing to save. Any other may answer again, and has its rows
 /// still.
-absl::Status KeepBeforeTheEnd(const StateDirectory& directory, const ClusterState& state) {
+absl::StatusOr<KeptRecords> KeepBeforeTheEnd(const StateDirectory& directory, const ClusterState& state) {
   const absl::StatusOr<std::string> secret = directory.ReadSecret();
-  if (!secret.ok()) return absl::OkStatus();
-  const auto said =
+  if (!secret.ok()) return KeptRecords();
+  absl::StatusOr<KeptRecords> kept =
       KeepRecords({.address = state.catalog_address, .secret = *secret, .timeout_us = kKeepTimeoutUs},
                   state.data_directory);
   const bool ended = IdentityOf(state.supervisor.process.pid) != state.supervisor.process;
-  if (absl::IsUnavailable(said.status()) && ended) return absl::OkStatus();
-  if (!said.ok()) {
-    return absl::Status(said.status().code(),
+  if (absl::IsUnavailable(kept.status()) && ended) return KeptRecords();
+  if (!kept.ok()) {
+    return absl::Status(kept.status().code(),
                         absl::StrCat("record tables cannot be saved, so the cluster still runs: ",
-                                     std::string(said.status().message()),
+                                     std::string(kept.status().message()),
                                      "; `nam down --discard-records` stops it without"));
   }
-  for (const std::string& what : *said) std::printf("%s\n", what.c_str());
-  return absl::OkStatus();
+  for (const std::string& what : kept->said) std::printf("%s\n", what.c_str());
+  return kept;
 }
 
 }  // namespace
@@ -331,11 +331,12 @@ int RunDown(const DownOptions& options) {
     return kExitOk;
   }
   if (!directory.ok()) return Refuse(directory.status());
-  if (state.ok() && !state->data_directory.empty() && !options.discard_records) {
-    if (const absl::Status kept = KeepBeforeTheEnd(*directory, *state); !kept.ok())
-      return ReportFailure(kept);
-  }
+  const bool keeps = state.ok() && !state->data_directory.empty() && !options.discard_records;
+  absl::StatusOr<KeptRecords> kept =
+      keeps ? KeepBeforeTheEnd(*directory, *state) : absl::StatusOr<KeptRecords>(KeptRecords());
+  if (!kept.ok()) return ReportFailure(kept.status());
   const bool ran = state.ok() && EndForeignProcess(state->supervisor.process, kStopTimeoutMs);
+  if (kept->sole.has_value()) kept->sole->Forget();
   const auto lock = directory->Lock();
   if (absl::IsAlreadyExists(lock.status())) {
     return ReportFailure(absl::FailedPreconditionError(

@@ -8,13 +8,13 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
-#include "catalog/attachment.h"
 #include "cli/lost_record_tables.h"
 #include "localcluster/data_layout.h"
 #include "session/record_engine.h"
@@ -22,6 +22,8 @@
 
 namespace nam::cli {
 namespace {
+
+constexpr int kSavesMax = 3;
 
 /// Survives a power failure afterwards.
 absl::Status RemoveDurably(const std::string& path, const std::string& folder) {
@@ -38,6 +40,20 @@ absl::StatusOr<std::vector<std::string>> GiveUpLost(catalog::Client& catalog) {
   const absl::Status dropped = DropLostRecordTables(catalog, *lost);
   if (!dropped.ok() && !absl::IsFailedPrecondition(dropped)) return dropped;
   return lost;
+}
+
+/// Saves again if a restarted catalog has let other clients in meanwhile.
+absl::StatusOr<session::SavedRecords> SaveBehindAll(catalog::Attachment& attachment,
+                                                    session::RecordAccess& engine, session::SoleClient& sole,
+                                                    const std::string& path) {
+  absl::Status confirmed;
+  for (int i = 0; i < kSavesMax; ++i) {
+    NAM_ASSIGN_OR_RETURN(session::SavedRecords saved, session::SaveRecords(attachment, engine, path));
+    confirmed = sole.Confirm();
+    if (confirmed.ok()) return saved;
+    if (!absl::IsAborted(confirmed)) break;
+  }
+  return confirmed;
 }
 
 }  // namespace
@@ -73,21 +89,24 @@ absl::StatusOr<FormerRecords> BringBackRecords(const catalog::ClientOptions& cat
   return said;
 }
 
-absl::StatusOr<std::vector<std::string>> KeepRecords(const catalog::ClientOptions& catalog,
-                                                     const std::string& data_directory) {
-  NAM_ASSIGN_OR_RETURN(const auto attachment, catalog::Attachment::Attach({.catalog = catalog}));
-  const std::unique_ptr<session::RecordAccess> engine = session::MakeRecordEngine(*attachment);
+absl::StatusOr<KeptRecords> KeepRecords(const catalog::ClientOptions& catalog,
+                                        const std::string& data_directory) {
+  KeptRecords kept;
+  NAM_ASSIGN_OR_RETURN(kept.attachment, catalog::Attachment::Attach({.catalog = catalog}));
+  NAM_ASSIGN_OR_RETURN(session::SoleClient sole, session::SoleClient::Begin(*kept.attachment));
+  kept.sole.emplace(std::move(sole));
+  const std::unique_ptr<session::RecordAccess> engine = session::MakeRecordEngine(*kept.attachment);
   NAM_ASSIGN_OR_RETURN(const session::SavedRecords saved,
-                       session::SaveRecords(*attachment, *engine, SavedRecordsIn(data_directory)));
-  std::vector<std::string> said;
+                       SaveBehindAll(*kept.attachment, *engine, *kept.sole, SavedRecordsIn(data_directory)));
   if (!saved.tables.empty()) {
-    said.push_back(absl::StrFormat("Saved %d rows of the record tables %s.", saved.rows, saved.TableNames()));
+    kept.said.push_back(
+        absl::StrFormat("Saved %d rows of the record tables %s.", saved.rows, saved.TableNames()));
   }
   if (!saved.lost.empty()) {
-    said.push_back(absl::StrCat(
+    kept.said.push_back(absl::StrCat(
         "These record tables have lost memory, and cannot be saved: ", absl::StrJoin(saved.lost, ", "), "."));
   }
-  return said;
+  return kept;
 }
 
 }  // namespace nam::cli

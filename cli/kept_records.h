@@ -1,11 +1,15 @@
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "catalog/attachment.h"
 #include "catalog/client.h"
+#include "session/sole_client.h"
 
 /// Keeps record tables of a local cluster between runs: as rows in a file of its data directory.
 namespace nam::cli {
@@ -22,9 +26,18 @@ struct FormerRecords {
 absl::StatusOr<FormerRecords> BringBackRecords(const catalog::ClientOptions& catalog,
                                                const std::string& data_directory);
 
-/// Called at a clean stop. Returns messages for the user. UNAVAILABLE: the cluster does not answer, so
+/// What a clean stop has saved. The cluster takes no clients while this lives, so it must live until the
+/// cluster has ended.
+struct KeptRecords {
+  std::unique_ptr<catalog::Attachment> attachment;
+  std::optional<session::SoleClient> sole;  // of the attachment
+  std::vector<std::string> said;            // messages for the user
+};
+
+/// Called at a clean stop: ends the sessions of all clients, and saves all that they have committed. An
+/// error: the cluster goes on, and clients can join again. UNAVAILABLE: the cluster does not answer, so
 /// nothing can be saved.
-absl::StatusOr<std::vector<std::string>> KeepRecords(const catalog::ClientOptions& catalog,
-                                                     const std::string& data_directory);
+absl::StatusOr<KeptRecords> KeepRecords(const catalog::ClientOptions& catalog,
+                                        const std::string& data_directory);
 
 }  // namespace nam::cli

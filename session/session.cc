@@ -9,6 +9,7 @@
 #include "base/interruption.h"
 #include "base/status_macros.h"
 #include "catalog/attachment.h"
+#include "catalog/client.h"
 #include "session/analyze.h"
 #include "session/await_servers.h"
 #include "session/catalog_changes.h"
@@ -269,17 +270,19 @@ class SessionImpl final : public Session {
     const bool perhaps = attachment_.member() != member_ || MayComeOfLoss(error) ||
                          absl::IsNotFound(attachment_.ConfirmLease());
     if (!perhaps || (absl::IsCancelled(error) && cancel_)) return error;
+    bool closed = false;
     if (attachment_.member() == member_) {
       const absl::Status membership = attachment_.AskMembership();
       if (!absl::IsNotFound(membership)) {
         const bool unknown = !membership.ok() && IsDamage(error) && !attachment_.ConfirmLease().ok();
         return unknown ? SessionMayBeLost(error) : error;
       }
-      attachment_.Rejoin().IgnoreError();
+      const absl::Status joined = attachment_.Rejoin();
+      closed = catalog::IsClosedToClients(joined);
     }
     BeginAnew().IgnoreError();  // the next statement reports what is missing
     lost_.reset();
-    return SessionLost(error, in_transaction);
+    return closed ? SessionClosed(error) : SessionLost(error, in_transaction);
   }
 
   /// 40001 while a load is about to give a table of the statement its rows: until then the table is still

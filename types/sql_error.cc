@@ -22,8 +22,7 @@ absl::StatusCode CodeOf(const std::string& state) {
   if (state == sqlstate::kCancelled) return absl::StatusCode::kCancelled;
   if (state.substr(0, 2) == "53") return absl::StatusCode::kResourceExhausted;
   // Retryable: the connection is lost, or a server is unavailable now.
-  if (state.substr(0, 2) == "08" || state == sqlstate::kCannotConnectNow)
-    return absl::StatusCode::kUnavailable;
+  if (state.substr(0, 2) == "08" || state.substr(0, 3) == "57P") return absl::StatusCode::kUnavailable;
   return absl::StatusCode::kInvalidArgument;
 }
 

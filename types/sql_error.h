@@ -111,6 +111,7 @@ inline constexpr const char* kAmbiguousParameter = "42P08";
 inline constexpr const char* kConfigurationLimit = "53400";
 inline constexpr const char* kTooManyArguments = "54023";
 inline constexpr const char* kLockNotAvailable = "55P03";
+inline constexpr const char* kAdminShutdown = "57P01";     // `nam down`
 inline constexpr const char* kCannotConnectNow = "57P03";  // a server of the cluster is away
 inline constexpr const char* kIoError = "58030";
 inline constexpr const char* kNoSuchFile = "58P01";
