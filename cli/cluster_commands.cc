@@ -20,6 +20,7 @@
 #include "cli/kept_records.h"
 #include "cli/scale_requests.h"
 #include "fabric/fabric.h"
+#include "localcluster/buried_servers.h"
 #include "localcluster/data_layout.h"
 #include "localcluster/local_cluster.h"
 #include "localcluster/memory_room.h"
@@ -116,8 +117,11 @@ std::vector<pid_t> PidsOf(const LocalCluster& cluster) {
 }
 
 /// Restarts servers that have ended, and publishes that.
-void Tend(Supervision& supervision) {
+void Tend(Supervision& supervision, BuriedServers& buried) {
   const std::vector<pid_t> before = PidsOf(supervision.cluster);
+  if (RealClock().Passed(buried.next())) {
+    for (const std::string& killed : buried.Look()) LogWarning(killed);
+  }
   const std::vector<std::string> events = supervision.cluster.Tend();
   if (events.empty() && PidsOf(supervision.cluster) == before) return;
   if (supervision.cluster.lost_memory()) supervision.there_again.clear();
@@ -131,15 +135,17 @@ void Tend(Supervision& supervision) {
 }
 
 /// Until a signal comes.
-void Supervise(Supervision& supervision, const StopSignals& stop, ScaleListener& requests) {
+void Supervise(Supervision& supervision, const StopSignals& stop, ScaleListener& requests,
+               BuriedServers& buried) {
   while (true) {
     std::vector<pollfd> waits{{stop.fd(), POLLIN, 0}, {requests.fd(), POLLIN, 0}};
     for (const int fd : supervision.cluster.wait_fds()) waits.push_back({fd, POLLIN, 0});
-    const int64_t left_ms = (supervision.cluster.wake().ns - RealClock().NowNs() + 999'999) / 1'000'000;
+    const int64_t wake_ns = std::min(supervision.cluster.wake().ns, buried.next().ns);
+    const int64_t left_ms = (wake_ns - RealClock().NowNs() + 999'999) / 1'000'000;
     const int ready =
         poll(waits.data(), waits.size(), static_cast<int>(std::clamp<int64_t>(left_ms, 0, kPollMsMax)));
     if (ready > 0 && waits[0].revents != 0) return;
-    Tend(supervision);
+    Tend(supervision, buried);
     if (ready <= 0 || waits[1].revents == 0) continue;
     requests.Serve([&](const ScaleRequest& request) { return ServeScale(supervision, request, stop.fd()); });
   }
@@ -283,11 +289,15 @@ int RunSupervise(const UpOptions& options) {
     if (!supervision.data_directory.empty()) status = BringBack(supervision);
     if (status.ok()) status = supervision.Save();
     if (status.ok()) status = OpenLogFile({.directory = ".", .name = "supervisor"});
+    const absl::StatusOr<std::string> secret = directory->ReadSecret();
+    if (status.ok()) status = secret.status();
     if (status.ok()) {
       const ReadyLine ready{"supervisor", {{"catalog", (*cluster)->catalog_address()}}};
       LogInfo(absl::StrCat("started: ", ready.ToString()));
       SayReady(ready);
-      Supervise(supervision, stop, **requests);
+      BuriedServers buried(**cluster,
+                           AskCatalog({.address = (*cluster)->catalog_address(), .secret = *secret}));
+      Supervise(supervision, stop, **requests, buried);
       LogInfo("told to end");
       requests->reset();  // later requests are refused at once
       stop.GiveOrderlyEnd(kClusterEndSeconds);

@@ -118,6 +118,19 @@ class Restart(Local):
         wait_until(lambda: self.tables() == {"t": expected}, 20, lambda: "the table is there: %s" % self.tables())
         self.nam("down")
 
+    def test_a_stopped_memory_server_is_replaced(self):
+        """As soon as it is buried, though its process goes on to exist."""
+        self.up("--memory-servers=2", "--bury-after=1")
+        expected = self.load("t", 30000)
+        victim = [pid for pid, line in self.scratch.processes().items() if line.startswith("nam memserver ")][0]
+        os.kill(victim, signal.SIGSTOP)
+        self.addCleanup(lambda: victim in self.scratch.processes() and os.kill(victim, signal.SIGCONT))
+        wait_until(lambda: re.search(r"memory server \d+ is replaced by memory server \d+, which has its columnar tables",
+                                     open(os.path.join(self.state, "supervisor.log")).read()), 30, "it is replaced")
+        self.assertNotIn(victim, self.scratch.processes())
+        wait_until(lambda: self.tables() == {"t": expected}, 20, lambda: "the table is there: %s" % self.tables())
+        self.nam("down")
+
     def test_record_tables_stay_at_a_clean_stop(self):
         """With their rows, keys and numbers; but not a second time after a kill."""
         self.up()
