@@ -127,6 +127,8 @@ absl::Status NumberOutOfRange(int position);  // more than 38 digits
 absl::Status SumOutOfRange();                 // more than 38 digits
 /// A number with a scale of its own: more than 36 digits before its point.
 absl::Status NumericOutOfRange(int position);
+/// A number as it is given, which has more than `digits` digits before its point.
+absl::Status NumberTooLong(std::string_view number, int digits, int position);
 absl::Status DateOutOfRange(int position);
 /// The hint is NULLIF.
 absl::Status DivisionByZero(int position);
