@@ -57,6 +57,8 @@ proto::Type CreatedColumn(const Expr& expr) {
     type.precision = digits;
   } else if (type.kind == TypeKind::kString && declared == SqlType::Text()) {
     type = Type::String();  // of all texts of a CASE, or the least varchar
+  } else if (type.kind == TypeKind::kString && declared.modifier >= 0) {
+    type.length = static_cast<uint32_t>(declared.modifier) - 4;  // as in pg_attribute
   }
   return CreatedColumn(type);
 }

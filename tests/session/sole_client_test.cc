@@ -76,7 +76,10 @@ TEST_F(SoleClientTest, WhatOthersWereToldIsSavedAndNothingComesAfter) {
     EXPECT_EQ(saved->rows, 3u);
     EXPECT_TRUE(sole->Confirm().ok());
   }
-  EXPECT_TRUE(catalog::Attachment::Attach({.catalog = cluster_.Client()}).ok()) << "the cluster goes on";
+  EXPECT_EQ(Run(*one_.session, "select sum(b) from t"), "8")
+      << "the cluster goes on, and nobody else has written";
+  Run(*two_.session, "update t set b = 1 where a = 3");
+  EXPECT_EQ(Run(*one_.session, "select sum(b) from t"), "9");
 }
 
 TEST_F(SoleClientTest, TwoCannotStopIt) {

@@ -95,6 +95,7 @@ TEST(CreateTableAsTest, ColumnsAreAsPostgreSqlDeclaresThem) {
       {"length(t)", "integer"},
       {"abs(s)", "smallint"},
       {"i = 1", "boolean"},
+      {"v::varchar(2)", "character varying(2)"},
       {"greatest(i, b)", "bigint"},
       {"count(*)", "bigint"},
       {"sum(s)", "bigint"},
