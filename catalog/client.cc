@@ -49,6 +49,7 @@ class RemoteClient final : public Client {
   absl::StatusOr<uint64_t> ChangeCatalog(const proto::ChangeCatalogRequest& request) override;
   absl::StatusOr<std::vector<std::string>> BeginQuiet(MemberId member) override;
   absl::Status EndQuiet(MemberId member) override;
+  absl::StatusOr<std::vector<MemberId>> EndClients(MemberId member, const std::string& proof) override;
   absl::Status LeaveParents(const std::string& child, bool cascade) override;
   absl::StatusOr<AllocationId> BeginExtend(MemberId member, const std::string& table) override;
   absl::StatusOr<uint64_t> CommitExtend(const proto::CommitExtendRequest& request) override;
@@ -323,6 +324,17 @@ absl::Status RemoteClient::EndQuiet(MemberId member) {
   return Call(kQuiet, request).status();
 }
 
+absl::StatusOr<std::vector<MemberId>> RemoteClient::EndClients(MemberId member, const std::string& proof) {
+  proto::QuietRequest request;
+  request.set_member(member.value());
+  request.set_ends_clients(true);
+  request.set_proof(proof);
+  NAM_ASSIGN_OR_RETURN(const proto::QuietReply reply, Call(kQuiet, request));
+  std::vector<MemberId> ended;
+  for (const uint32_t id : reply.ended()) ended.emplace_back(id);
+  return ended;
+}
+
 absl::Status RemoteClient::LeaveParents(const std::string& child, bool cascade) {
   proto::DropTableRequest request;
   request.set_name(child);
@@ -382,6 +394,8 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ClientOptions& opt
   NAM_RETURN_IF_ERROR(SplitAddress(options.address).status());
   if (options.timeout_us <= 0)
     return absl::InvalidArgumentError("the catalog's calls need a timeout above 0");
+  // Without them gRPC has too few threads, and its calls wait for ever, whatever their timeouts.
+  NAM_RETURN_IF_ERROR(CheckRoomFor("the threads of its connections", kConnectionsBytes));
   auto client = std::make_unique<RemoteClient>(options);
   NAM_RETURN_IF_ERROR(
       client->GetCluster().status());  // checks that the catalog answers and accepts the secret
@@ -389,5 +403,3 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ClientOptions& opt
 }
 
 }  // namespace nam::catalog
-  // Without them gRPC has too few threads, and its calls wait for ever, whatever their timeouts.
-  NAM_RETURN_IF_ERROR(CheckRoomFor("the threads of its connections", kConnectionsBytes));

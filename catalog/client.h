@@ -25,6 +25,12 @@ struct ClientOptions {
   ControlPlane* control_plane = &GrpcControlPlane();
 };
 
+/// Marks the error of a client that may not join, because the cluster is being stopped.
+inline constexpr char kClosedPayload[] = "nam/closed_to_clients";
+inline bool IsClosedToClients(const absl::Status& error) {
+  return error.GetPayload(kClosedPayload).has_value();
+}
+
 /// A connection to the catalog. Thread-safe. Errors name the catalog and carry the service's code:
 /// UNAVAILABLE if the catalog does not answer, UNAUTHENTICATED if the secrets differ.
 class Client {
@@ -76,6 +82,10 @@ class Client {
   virtual absl::StatusOr<std::vector<std::string>> BeginQuiet(MemberId member) = 0;
   /// NOT_FOUND if the pause has ended early.
   virtual absl::Status EndQuiet(MemberId member) = 0;
+  /// For the end of the cluster: a pause that also ends the memberships of all other clients, returns their
+  /// ids, and refuses new clients until EndQuiet. Again by the same member: ends those that have joined
+  /// since.
+  virtual absl::StatusOr<std::vector<MemberId>> EndClients(MemberId member, const std::string& proof) = 0;
   /// For record tables: an allocation that CommitExtend adds to the table, and AbortLoad ends.
   virtual absl::StatusOr<AllocationId> BeginExtend(MemberId member, const std::string& table) = 0;
   /// Returns the new version. ABORTED if the part no longer has expected_extents.

@@ -228,6 +228,13 @@ class Service {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// During a backup only the system's own tables may change.
   absl::Status CheckNotQuiet(const std::string& table) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// While a member ends the cluster, no other client joins.
+  absl::Status CheckOpenToClients() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status EndClients(const proto::QuietRequest& request, proto::QuietReply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetEndedQuiet() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status MarkSaved(const proto::MarkSaved& saved, Mutation& mutation)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// True if the member has a load of the table in progress. A backup waits for such loads, so they may go
   /// on.
   bool LoadsInto(const std::string& table, uint32_t member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -318,9 +325,11 @@ class Service {
   std::set<uint64_t> table_allocations_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, EpochRecord> epochs_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, proto::FabricConstants> constants_ ABSL_GUARDED_BY(mutex_);  // by fabric
-  uint64_t saved_records_ ABSL_GUARDED_BY(mutex_) = 0;  // proto::MarkSaved
+  uint64_t saved_records_ ABSL_GUARDED_BY(mutex_) = 0;                               // proto::MarkSaved
 
-  uint32_t quiet_for_ ABSL_GUARDED_BY(mutex_) = 0;  // the member whose backup runs; 0: none
+  // The member whose backup runs, or that ends the cluster; 0: none.
+  uint32_t quiet_for_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool closed_to_clients_ ABSL_GUARDED_BY(mutex_) = false;  // the member ends the cluster
 
   std::atomic<bool> awaiting_ = true;  // changed with mutex_ held
   // Memory servers that have not reported since the start.

@@ -6,6 +6,7 @@
 #include "base/status_macros.h"
 #include "base/system_names.h"
 #include "catalog/chain_groups.h"
+#include "catalog/client.h"
 #include "catalog/record_tables.h"
 #include "catalog/service.h"
 
@@ -228,8 +229,7 @@ absl::StatusOr<proto::ChangeCatalogReply> Service::ChangeCatalog(const proto::Ch
       for (const proto::FillTable& step : request.fill().steps()) NAM_RETURN_IF_ERROR(Fill(step, mutation));
       break;
     case proto::ChangeCatalogRequest::kSaved:
-      mutation.put_saved_records = request.saved().number();
-      mutation.makes_room = true;  // the disk is full, perhaps by the file
+      NAM_RETURN_IF_ERROR(MarkSaved(request.saved(), mutation));
       break;
     default:
       return absl::InvalidArgumentError("nothing to change");
@@ -271,9 +271,37 @@ absl::Status Service::DropWithDependents(const std::string& name, bool cascade, 
   return absl::OkStatus();
 }
 
-absl::Status Service::CheckNotQuiet(const std::string& table) {
+absl::Status Service::MarkSaved(const proto::MarkSaved& saved, Mutation& mutation) {
+  ForgetEndedQuiet();
+  if (saved.closed_by() != 0 && (!closed_to_clients_ || quiet_for_ != saved.closed_by())) {
+    return absl::AbortedError(
+        "other clients may have changed record tables since these were saved, as the catalog was restarted "
+        "or "
+        "the client that saved them has ended");
+  }
+  mutation.put_saved_records = saved.number();
+  mutation.makes_room = true;  // the disk is full, perhaps by the file
+  return absl::OkStatus();
+}
+
+// The quiet ends with the membership.
+void Service::ForgetEndedQuiet() {
   if (quiet_for_ != 0 && FindLiving(quiet_for_) == nullptr) quiet_for_ = 0;
-  if (quiet_for_ == 0 || IsSystemName(table)) return absl::OkStatus();
+  closed_to_clients_ &= quiet_for_ != 0;
+}
+
+absl::Status Service::CheckOpenToClients() {
+  ForgetEndedQuiet();
+  if (!closed_to_clients_) return absl::OkStatus();
+  absl::Status closed = absl::FailedPreconditionError("the cluster is being stopped (`nam down`)");
+  closed.SetPayload(kClosedPayload, absl::Cord("1"));
+  return closed;
+}
+
+absl::Status Service::CheckNotQuiet(const std::string& table) {
+  if (IsSystemName(table)) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(CheckOpenToClients());
+  if (quiet_for_ == 0) return absl::OkStatus();
   absl::Status quiet = absl::FailedPreconditionError(
       "a backup is under way: until it has saved record tables, tables can be read and rows of record tables "
       "changed, but nothing can be loaded, created, altered or dropped; try again later");
@@ -285,16 +313,19 @@ absl::StatusOr<proto::QuietReply> Service::Quiet(const proto::QuietRequest& requ
   const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
-  const absl::Status free = CheckNotQuiet("");
+  const absl::Status free = request.ends_clients() ? CheckOpenToClients() : CheckNotQuiet("");
   const bool own = quiet_for_ == request.member();
   if (request.end()) {
     if (!own) return absl::NotFoundError("the pause for this member's backup has ended early");
     quiet_for_ = 0;
+    closed_to_clients_ = false;
     return proto::QuietReply();
   }
   if (!own) NAM_RETURN_IF_ERROR(free);
-  quiet_for_ = request.member();
   proto::QuietReply reply;
+  if (request.ends_clients()) NAM_RETURN_IF_ERROR(EndClients(request, reply));
+  quiet_for_ = request.member();
+  closed_to_clients_ |= request.ends_clients();
   for (const auto& [allocation, load] : loads_) {
     const auto extended = tables_.find(load.table);
     const bool grows =
@@ -302,6 +333,22 @@ absl::StatusOr<proto::QuietReply> Service::Quiet(const proto::QuietRequest& requ
     if (!IsSystemName(load.table) && !grows) reply.add_loads(load.table);
   }
   return reply;
+}
+
+absl::Status Service::EndClients(const proto::QuietRequest& request, proto::QuietReply& reply) {
+  NAM_RETURN_IF_ERROR(CheckSelf(request.member(), request.proof()));
+  Mutation mutation = NewMutation();
+  std::vector<std::string> ends;
+  for (const auto& [id, state] : members_) {
+    if (id == request.member() || state.member.role() != proto::ROLE_CLIENT || !state.member.alive())
+      continue;
+    ends.push_back(EndText(state, "the cluster is being stopped"));
+    EndMembership(state, mutation);
+    reply.add_ended(id);
+  }
+  if (!ends.empty()) NAM_RETURN_IF_ERROR(Apply(mutation));
+  for (std::string& end : ends) events_.Add(LogLevel::kInfo, std::move(end));
+  return absl::OkStatus();
 }
 
 }  // namespace nam::catalog

@@ -153,6 +153,7 @@ absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request
   const MutexLock lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   const bool memory = request.member().role() == proto::ROLE_MEMORY;
+  if (request.member().role() == proto::ROLE_CLIENT) NAM_RETURN_IF_ERROR(CheckOpenToClients());
   if (memory) BuryAtAddress(request.member().control_address());
   if (memory && request.member().storage() != 0) {
     NAM_RETURN_IF_ERROR(CheckDirectory(request.member()));

@@ -20,6 +20,7 @@
 #include "cli/kept_records.h"
 #include "cli/scale_requests.h"
 #include "fabric/fabric.h"
+#include "localcluster/buried_servers.h"
 #include "localcluster/data_layout.h"
 #include "localcluster/local_cluster.h"
 #include "localcluster/memory_room.h"
@@ -117,8 +118,11 @@ std::vector<pid_t> PidsOf(const LocalCluster& cluster) {
 }
 
 /// Restarts servers that have ended, and publishes that.
-void Tend(Supervision& supervision) {
+void Tend(Supervision& supervision, BuriedServers& buried) {
   const std::vector<pid_t> before = PidsOf(supervision.cluster);
+  if (RealClock().Passed(buried.next())) {
+    for (const std::string& killed : buried.Look()) LogWarning(killed);
+  }
   const std::vector<std::string> events = supervision.cluster.Tend();
   if (events.empty() && PidsOf(supervision.cluster) == before) return;
   if (supervision.cluster.lost_memory()) supervision.there_again.clear();
@@ -132,32 +136,34 @@ void Tend(Supervision& supervision) {
 }
 
 /// For `nam down`. OK: the rows are saved, and the cluster ends.
-absl::Status DecideEnd(const Supervision& supervision, uint64_t saved_records) {
+absl::Status DecideEnd(const Supervision& supervision, const EndRequest& request) {
   if (supervision.data_directory.empty())
     return absl::FailedPreconditionError("this cluster has no data directory");
   NAM_ASSIGN_OR_RETURN(const std::string secret, supervision.directory.ReadSecret());
   return MarkKept(
       {.address = supervision.cluster.catalog_address(), .secret = secret, .timeout_us = kKeepTimeoutUs},
-      supervision.data_directory, saved_records);
+      supervision.data_directory, request);
 }
 
 /// Until a signal comes, or `nam down` asks for the end.
-void Supervise(Supervision& supervision, const StopSignals& stop, ScaleListener& requests) {
+void Supervise(Supervision& supervision, const StopSignals& stop, ScaleListener& requests,
+               BuriedServers& buried) {
   bool ends = false;
   while (!ends) {
     std::vector<pollfd> waits{{stop.fd(), POLLIN, 0}, {requests.fd(), POLLIN, 0}};
     for (const int fd : supervision.cluster.wait_fds()) waits.push_back({fd, POLLIN, 0});
-    const int64_t left_ms = (supervision.cluster.wake().ns - RealClock().NowNs() + 999'999) / 1'000'000;
+    const int64_t wake_ns = std::min(supervision.cluster.wake().ns, buried.next().ns);
+    const int64_t left_ms = (wake_ns - RealClock().NowNs() + 999'999) / 1'000'000;
     const int ready =
         poll(waits.data(), waits.size(), static_cast<int>(std::clamp<int64_t>(left_ms, 0, kPollMsMax)));
     if (ready > 0 && waits[0].revents != 0) return;
-    Tend(supervision);
+    Tend(supervision, buried);
     if (ready <= 0 || waits[1].revents == 0) continue;
     requests.Serve(
         {.scale = [&](const ScaleRequest& request) { return ServeScale(supervision, request, stop.fd()); },
          .end =
-             [&](uint64_t saved_records) {
-               absl::Status decided = DecideEnd(supervision, saved_records);
+             [&](const EndRequest& request) {
+               absl::Status decided = DecideEnd(supervision, request);
                ends = decided.ok();
                return decided;
              }});
@@ -302,11 +308,15 @@ int RunSupervise(const UpOptions& options) {
     if (!supervision.data_directory.empty()) status = BringBack(supervision);
     if (status.ok()) status = supervision.Save();
     if (status.ok()) status = OpenLogFile({.directory = ".", .name = "supervisor"});
+    const absl::StatusOr<std::string> secret = directory->ReadSecret();
+    if (status.ok()) status = secret.status();
     if (status.ok()) {
       const ReadyLine ready{"supervisor", {{"catalog", (*cluster)->catalog_address()}}};
       LogInfo(absl::StrCat("started: ", ready.ToString()));
       SayReady(ready);
-      Supervise(supervision, stop, **requests);
+      BuriedServers buried(**cluster,
+                           AskCatalog({.address = (*cluster)->catalog_address(), .secret = *secret}));
+      Supervise(supervision, stop, **requests, buried);
       LogInfo("told to end");
       requests->reset();  // later requests are refused at once
       stop.GiveOrderlyEnd(kClusterEndSeconds);
@@ -319,26 +329,28 @@ int RunSupervise(const UpOptions& options) {
 
 namespace {
 
-/// Saves the rows, and has the supervisor end the cluster with them. True: it ends. False: there is nothing
-/// to save, because it has ended. Any other cluster may answer again, and has its rows still.
-absl::StatusOr<bool> EndWithRecords(const StateDirectory& directory, const ClusterState& state) {
+/// Ends the sessions of all clients, saves the rows, and has the supervisor end the cluster with them.
+/// Nothing: there is nothing to save, because it has ended. Any other cluster may answer again, and has its
+/// rows still.
+absl::StatusOr<std::optional<KeptRecords>> EndWithRecords(const StateDirectory& directory,
+                                                          const ClusterState& state) {
   const absl::StatusOr<std::string> secret = directory.ReadSecret();
-  if (!secret.ok()) return false;
+  if (!secret.ok()) return std::nullopt;
   absl::Status ends;
   for (int i = 0; i < kSavesMax; ++i) {
-    const auto kept =
+    absl::StatusOr<KeptRecords> kept =
         KeepRecords({.address = state.catalog_address, .secret = *secret, .timeout_us = kKeepTimeoutUs},
                     state.data_directory);
     ends = kept.status();
-    if (kept.ok()) ends = AskToEnd(directory, kept->number, kStopTimeoutMs);
+    if (kept.ok()) ends = AskToEnd(directory, kept->end, kStopTimeoutMs);
     if (ends.ok()) {
       for (const std::string& what : kept->said) std::printf("%s\n", what.c_str());
-      return true;
+      return std::optional<KeptRecords>(*std::move(kept));
     }
     if (!absl::IsAborted(ends)) break;
   }
   const bool ended = IdentityOf(state.supervisor.process.pid) != state.supervisor.process;
-  if (absl::IsUnavailable(ends) && ended) return false;
+  if (absl::IsUnavailable(ends) && ended) return std::nullopt;
   return absl::Status(ends.code(), absl::StrCat("record tables cannot be saved, so the cluster still runs: ",
                                                 std::string(ends.message()),
                                                 "; `nam down --discard-records` stops it without"));
@@ -355,12 +367,14 @@ int RunDown(const DownOptions& options) {
     return kExitOk;
   }
   if (!directory.ok()) return Refuse(directory.status());
-  absl::StatusOr<bool> ends = false;
+  absl::StatusOr<std::optional<KeptRecords>> ends = std::nullopt;
   if (state.ok() && !state->data_directory.empty() && !options.discard_records)
     ends = EndWithRecords(*directory, *state);
   if (!ends.ok()) return ReportFailure(ends.status());
-  const bool found = state.ok() && EndForeignProcess(state->supervisor.process, kStopTimeoutMs, *ends);
-  const bool ran = found || *ends;  // it may have ended by now
+  const bool found =
+      state.ok() && EndForeignProcess(state->supervisor.process, kStopTimeoutMs, ends->has_value());
+  const bool ran = found || ends->has_value();  // it may have ended by now
+  if (ends->has_value()) (*ends)->sole->Forget();
   const auto lock = directory->Lock();
   if (absl::IsAlreadyExists(lock.status())) {
     return ReportFailure(absl::FailedPreconditionError(

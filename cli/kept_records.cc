@@ -8,13 +8,13 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
-#include "catalog/attachment.h"
 #include "cli/lost_record_tables.h"
 #include "localcluster/data_layout.h"
 #include "session/record_engine.h"
@@ -22,6 +22,8 @@
 
 namespace nam::cli {
 namespace {
+
+constexpr int kSavesMax = 3;
 
 /// Survives a power failure afterwards.
 absl::Status RemoveDurably(const std::string& path, const std::string& folder) {
@@ -40,6 +42,20 @@ absl::StatusOr<std::vector<std::string>> GiveUpLost(catalog::Client& catalog) {
   return lost;
 }
 
+/// Saves again if a restarted catalog has let other clients in meanwhile.
+absl::StatusOr<session::SavedRecords> SaveBehindAll(catalog::Attachment& attachment,
+                                                    session::RecordAccess& engine, session::SoleClient& sole,
+                                                    const std::string& path) {
+  absl::Status confirmed;
+  for (int i = 0; i < kSavesMax; ++i) {
+    NAM_ASSIGN_OR_RETURN(session::SavedRecords saved, session::SaveRecords(attachment, engine, path));
+    confirmed = sole.Confirm();
+    if (confirmed.ok()) return saved;
+    if (!absl::IsAborted(confirmed)) break;
+  }
+  return confirmed;
+}
+
 }  // namespace
 
 absl::StatusOr<FormerRecords> BringBackRecords(const catalog::ClientOptions& catalog,
@@ -53,7 +69,7 @@ absl::StatusOr<FormerRecords> BringBackRecords(const catalog::ClientOptions& cat
   const bool damaged = absl::IsDataLoss(loaded.status());
   const bool refused = damaged || absl::IsFailedPrecondition(loaded.status());
   if (refused) {
-    NAM_RETURN_IF_ERROR(session::MarkSaved(*attachment, 0));  // the cluster runs without them
+    NAM_RETURN_IF_ERROR(session::MarkSaved(attachment->catalog(), 0));  // the cluster runs without them
     const std::string kept = path + (damaged ? ".damaged" : ".refused");
     if (rename(path.c_str(), kept.c_str()) != 0) return loaded.status();
     said.lost.push_back(
@@ -61,7 +77,7 @@ absl::StatusOr<FormerRecords> BringBackRecords(const catalog::ClientOptions& cat
   } else if (absl::IsNotFound(loaded.status())) {
     NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment->catalog().GetCluster());
     if (cluster.saved_records() != 0) {
-      NAM_RETURN_IF_ERROR(session::MarkSaved(*attachment, 0));
+      NAM_RETURN_IF_ERROR(session::MarkSaved(attachment->catalog(), 0));
       said.lost.push_back(absl::StrCat("`", path, "`, where record tables were saved, is not there."));
     }
   } else {
@@ -84,11 +100,14 @@ absl::StatusOr<FormerRecords> BringBackRecords(const catalog::ClientOptions& cat
 
 absl::StatusOr<KeptRecords> KeepRecords(const catalog::ClientOptions& catalog,
                                         const std::string& data_directory) {
-  NAM_ASSIGN_OR_RETURN(const auto attachment, catalog::Attachment::Attach({.catalog = catalog}));
-  const std::unique_ptr<session::RecordAccess> engine = session::MakeRecordEngine(*attachment);
+  KeptRecords kept;
+  NAM_ASSIGN_OR_RETURN(kept.attachment, catalog::Attachment::Attach({.catalog = catalog}));
+  NAM_ASSIGN_OR_RETURN(session::SoleClient sole, session::SoleClient::Begin(*kept.attachment));
+  kept.sole.emplace(std::move(sole));
+  const std::unique_ptr<session::RecordAccess> engine = session::MakeRecordEngine(*kept.attachment);
   NAM_ASSIGN_OR_RETURN(const session::SavedRecords saved,
-                       session::SaveRecords(*attachment, *engine, SavedRecordsIn(data_directory)));
-  KeptRecords kept{.number = saved.number, .said = {}};
+                       SaveBehindAll(*kept.attachment, *engine, *kept.sole, SavedRecordsIn(data_directory)));
+  kept.end = {.saved_records = saved.number, .closed_by = kept.attachment->member().value()};
   if (!saved.tables.empty()) {
     kept.said.push_back(
         absl::StrFormat("Saved %d rows of the record tables %s.", saved.rows, saved.TableNames()));
@@ -101,13 +120,11 @@ absl::StatusOr<KeptRecords> KeepRecords(const catalog::ClientOptions& catalog,
 }
 
 absl::Status MarkKept(const catalog::ClientOptions& catalog, const std::string& data_directory,
-                      uint64_t number) {
-  NAM_ASSIGN_OR_RETURN(const auto attachment, catalog::Attachment::Attach({.catalog = catalog}));
-  const std::unique_ptr<session::RecordAccess> engine = session::MakeRecordEngine(*attachment);
-  NAM_RETURN_IF_ERROR(session::CheckStillSaved(*attachment, *engine, SavedRecordsIn(data_directory), number));
-  const absl::Status marked = session::MarkSaved(*attachment, number);
+                      const EndRequest& request) {
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<catalog::Client> client, catalog::Client::Connect(catalog));
+  const absl::Status marked = session::MarkSaved(*client, request.saved_records, MemberId(request.closed_by));
   // Its answer may be lost, and the cluster goes on: then the file must not be found.
-  if (!marked.ok() && number != 0)
+  if (!marked.ok() && request.saved_records != 0)
     RemoveDurably(SavedRecordsIn(data_directory), data_directory).IgnoreError();
   return marked;
 }

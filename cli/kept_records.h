@@ -1,12 +1,16 @@
 #pragma once
 
-#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "catalog/attachment.h"
 #include "catalog/client.h"
+#include "cli/scale_requests.h"
+#include "session/sole_client.h"
 
 /// Keeps record tables of a local cluster between runs: as rows in a file of its data directory.
 namespace nam::cli {
@@ -24,19 +28,24 @@ struct FormerRecords {
 absl::StatusOr<FormerRecords> BringBackRecords(const catalog::ClientOptions& catalog,
                                                const std::string& data_directory);
 
+/// What a clean stop has saved. The cluster takes no clients while this lives, so it must live until the
+/// cluster has ended.
 struct KeptRecords {
-  uint64_t number = 0;            // of the file; 0: there are no record tables
+  std::unique_ptr<catalog::Attachment> attachment;
+  std::optional<session::SoleClient> sole;  // of the attachment
+  EndRequest end;
   std::vector<std::string> said;  // messages for the user
 };
 
-/// Called before a clean stop, by any process. UNAVAILABLE: the cluster does not answer, so nothing can be
-/// saved.
+/// Called before a clean stop, by any process: ends the sessions of all clients, and saves all that they have
+/// committed. An error: the cluster goes on, and clients can join again. UNAVAILABLE: the cluster does not
+/// answer, so nothing can be saved.
 absl::StatusOr<KeptRecords> KeepRecords(const catalog::ClientOptions& catalog,
                                         const std::string& data_directory);
 
 /// Called by the process that ends the cluster, and does so once this returns OK: the next start brings back
-/// the rows of this file. ABORTED: they are not those of the cluster any more, so it must go on.
+/// the rows of this file. ABORTED: other clients may have changed them since, so the cluster must go on.
 absl::Status MarkKept(const catalog::ClientOptions& catalog, const std::string& data_directory,
-                      uint64_t number);
+                      const EndRequest& request);
 
 }  // namespace nam::cli

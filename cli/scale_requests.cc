@@ -71,14 +71,15 @@ void WriteLine(int fd, const json& message) {
   [[maybe_unused]] const ssize_t ignored = send(fd, line.data(), line.size(), MSG_NOSIGNAL);
 }
 
-/// The number in the request to end; nullopt: it is another request.
-std::optional<uint64_t> ParseEnd(const std::string& line) {
+/// nullopt: it is another request.
+std::optional<EndRequest> ParseEnd(const std::string& line) {
   const json message = json::parse(line, nullptr, false);
-  if (!message.is_object() || !message.contains("end") || message["end"] != "saved" ||
-      !message.contains("number") || !message["number"].is_number_unsigned()) {
-    return std::nullopt;
+  if (!message.is_object() || !message.contains("end") || message["end"] != "saved") return std::nullopt;
+  for (const char* number : {"number", "closed_by"}) {
+    if (!message.contains(number) || !message[number].is_number_unsigned()) return std::nullopt;
   }
-  return message["number"].get<uint64_t>();
+  return EndRequest{.saved_records = message["number"].get<uint64_t>(),
+                    .closed_by = message["closed_by"].get<uint32_t>()};
 }
 
 /// True if the peer waits for no reply any more.
@@ -150,9 +151,9 @@ void ScaleListener::Serve(const RequestHandlers& handlers) {
   if (!peer.valid() || !IsThisUser(peer.get())) return;  // the peer has gone
   const auto line = ReadRequestLine(peer.get(), RealClock().After(kRequestTimeoutMs * 1000), -1);
   if (!line.ok()) return;
-  if (const std::optional<uint64_t> saved_records = ParseEnd(*line); saved_records.has_value()) {
+  if (const std::optional<EndRequest> end = ParseEnd(*line); end.has_value()) {
     if (HasGone(peer.get())) return;
-    const absl::Status ending = handlers.end(*saved_records);
+    const absl::Status ending = handlers.end(*end);
     WriteLine(peer.get(), ending.ok() ? json{{"ending", true}} : ToJson(ending));
     return;
   }
@@ -203,8 +204,9 @@ absl::StatusOr<ScaleReply> AskForScale(const StateDirectory& directory, const Sc
   return ParseReply(line);
 }
 
-absl::Status AskToEnd(const StateDirectory& directory, uint64_t saved_records, int64_t timeout_ms) {
-  const json message = {{"end", "saved"}, {"number", saved_records}};
+absl::Status AskToEnd(const StateDirectory& directory, const EndRequest& request, int64_t timeout_ms) {
+  const json message = {
+      {"end", "saved"}, {"number", request.saved_records}, {"closed_by", request.closed_by}};
   NAM_ASSIGN_OR_RETURN(const std::string line, Ask(directory, message, timeout_ms, -1));
   const json reply = json::parse(line, nullptr, false);
   NAM_RETURN_IF_ERROR(ErrorIn(reply));

@@ -18,9 +18,11 @@
 ///     nam scale ── {"scale":"out","compute":3} ───────────────────────────▶ supervisor: starts them, or
 ///               ◀─ {"changed":["5","6","7"],"compute":4,"memory":2} ─┐      stops them in order, and waits
 ///               ◀─ {"code":9,"error":"…"} ───────────────────────────┴────
-///     nam down  ── {"end":"saved","number":17} ───────────────────────────▶ checks that this file still has
-///     all
-///               ◀─ {"ending":true} ──────────────────────────────────┐      rows, marks it, and then ends
+///     nam down  ── {"end":"saved","number":17,"closed_by":5} ─────────────▶ marks the file, if no other
+///     client
+///                                                                           has been there since, and then
+///                                                                           ends
+///               ◀─ {"ending":true} ──────────────────────────────────┐
 ///               ◀─ {"code":10,"error":"…"} ──────────────────────────┴────  goes on
 namespace nam::cli {
 
@@ -35,12 +37,17 @@ struct ScaleReply {
   int memory_servers = 0;
 };
 
+/// `nam down` asks for the end.
+struct EndRequest {
+  uint64_t saved_records = 0;  // the number of the file with the rows of record tables; 0: there are none
+  uint32_t closed_by = 0;  // the member for which the catalog keeps other clients out since it was written
+};
+
 /// What the supervisor does for each kind of request.
 struct RequestHandlers {
   std::function<absl::StatusOr<ScaleReply>(const ScaleRequest&)> scale;
-  /// Gets the number of the file in which record tables were saved, 0 if there are none. OK: the cluster
-  /// ends.
-  std::function<absl::Status(uint64_t saved_records)> end;
+  /// OK: the cluster ends.
+  std::function<absl::Status(const EndRequest&)> end;
 };
 
 /// The supervisor's end. Used by one thread.
@@ -65,8 +72,8 @@ class ScaleListener {
 absl::StatusOr<ScaleReply> AskForScale(const StateDirectory& directory, const ScaleRequest& request,
                                        int64_t timeout_ms, int interrupt_fd);
 
-/// Asks the supervisor to end the cluster, whose record tables are in the file of this number. OK: it ends.
+/// Asks the supervisor to end the cluster, whose record tables are in the request's file. OK: it ends.
 /// ABORTED: they have changed since. UNAVAILABLE and DEADLINE_EXCEEDED as AskForScale.
-absl::Status AskToEnd(const StateDirectory& directory, uint64_t saved_records, int64_t timeout_ms);
+absl::Status AskToEnd(const StateDirectory& directory, const EndRequest& request, int64_t timeout_ms);
 
 }  // namespace nam::cli

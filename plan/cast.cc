@@ -19,6 +19,7 @@
 #include "types/date.h"
 #include "types/date_text.h"
 #include "types/decimal.h"
+#include "types/numeric.h"
 #include "types/sql_error.h"
 
 namespace nam::plan {
@@ -37,12 +38,14 @@ absl::Status BadNumber(const Expr& e, std::string_view text) {
 }
 
 absl::StatusOr<Value> TextToNumber(const Expr& e, const Value& from) {
-  const absl::StatusOr<Value> number = ParseNumeric(from.text);
+  const absl::StatusOr<Value> number =
+      e.type.kind == TypeKind::kDecimal ? ParseRounded(from.text) : ParseNumeric(from.text);
   const absl::StatusOr<double> real =
       number.ok() ? absl::StatusOr<double>(0) : ParseReal(from.text, /*real=*/false);
   if (e.type.kind == TypeKind::kDecimal && real.ok() && !std::isfinite(*real)) return NoSuchDecimal(e, *real);
   if (!number.ok())
-    return absl::IsOutOfRange(number.status()) ? NumberOutOfRange(e.position) : BadNumber(e, from.text);
+    return absl::IsOutOfRange(number.status()) ? NumberTooLong(from.text, kMaxDecimalDigits, e.position)
+                                               : BadNumber(e, from.text);
   if (e.type.kind == TypeKind::kInteger && number->type.kind != TypeKind::kInteger)
     return BadNumber(e, from.text);
   return *number;
@@ -51,7 +54,7 @@ absl::StatusOr<Value> TextToNumber(const Expr& e, const Value& from) {
 absl::StatusOr<Value> TextToNumeric(const Expr& e, const Value& from) {
   const absl::StatusOr<Numeric> number = ParseNumericText(from.text);
   if (number.ok()) return Value::OfNumeric(*number);
-  if (absl::IsOutOfRange(number.status())) return NumericOutOfRange(e.position);
+  if (absl::IsOutOfRange(number.status())) return NumberTooLong(from.text, kMaxNumericDigits, e.position);
   const absl::StatusOr<double> real = ParseReal(from.text, /*real=*/false);
   if (real.ok() && !std::isfinite(*real)) return NoSuchDecimal(e, *real);
   return BadNumber(e, from.text);
@@ -214,7 +217,8 @@ absl::StatusOr<Value> ToNumeric(const Expr& e, const Value& from) {
       from.type.kind == TypeKind::kReal     ? NumericOfReal(static_cast<float>(from.real()))
       : from.type.kind == TypeKind::kDouble ? NumericOfDouble(from.real())
                                             : FitNumeric(from.number, from.type.scale);
-  return number ? absl::StatusOr<Value>(Value::OfNumeric(*number)) : NumericOutOfRange(e.position);
+  return number ? absl::StatusOr<Value>(Value::OfNumeric(*number))
+                : NumberTooLong(from.ToString(), kMaxNumericDigits, e.position);
 }
 
 absl::StatusOr<Value> ToReal(const Expr& e, const Value& from) {

@@ -113,23 +113,19 @@ absl::StatusOr<std::string> NumbersOf(const proto::Table& table, RecordAccess& a
 /// Whose rows they are, and which.
 struct Head {
   uint64_t store = 0;
-  uint64_t number = 0;       // of the file
-  uint64_t snapshot = 0;     // whose rows these are
-  uint64_t definitions = 0;  // DefinitionsOf
-  std::string cluster;       // a name, for people
+  uint64_t number = 0;    // of the file
+  uint64_t snapshot = 0;  // whose rows these are
+  std::string cluster;    // a name, for people
 
-  std::string ToString() const {
-    return absl::StrCat(store, " ", number, " ", snapshot, " ", definitions, " ", cluster);
-  }
+  std::string ToString() const { return absl::StrCat(store, " ", number, " ", snapshot, " ", cluster); }
   static std::optional<Head> Parse(const RecordFileReader::Section& section) {
-    const std::vector<std::string> words = absl::StrSplit(section.bytes, absl::MaxSplits(' ', 4));
+    const std::vector<std::string> words = absl::StrSplit(section.bytes, absl::MaxSplits(' ', 3));
     Head head;
-    const bool read = section.kind == RecordSection::kHead && words.size() == 5 &&
+    const bool read = section.kind == RecordSection::kHead && words.size() == 4 &&
                       absl::SimpleAtoi(words[0], &head.store) && absl::SimpleAtoi(words[1], &head.number) &&
-                      absl::SimpleAtoi(words[2], &head.snapshot) &&
-                      absl::SimpleAtoi(words[3], &head.definitions);
+                      absl::SimpleAtoi(words[2], &head.snapshot);
     if (!read) return std::nullopt;
-    head.cluster = words[4];
+    head.cluster = words[3];
     return head;
   }
 };
@@ -146,14 +142,6 @@ uint64_t DrawNumber() {
   uint64_t number = 0;
   NAM_CHECK(getrandom(&number, sizeof number, 0) == ssize_t{sizeof number}, "no randomness");
   return std::max<uint64_t>(number, 1);
-}
-
-/// A checksum over what the tables are but for their rows and memory. Dropped and made again they are others.
-uint64_t DefinitionsOf(const std::vector<std::shared_ptr<const proto::Table>>& tables) {
-  std::string all;
-  for (const auto& table : tables)
-    absl::StrAppend(&all, table->allocation(), " ", DefinitionOf(*table).SerializeAsString());
-  return storage::Checksum(BytesOf(all));
 }
 
 absl::Status SaveTable(const proto::Table& table, RecordAccess& access, RecordFileWriter& file,
@@ -205,10 +193,7 @@ absl::StatusOr<SavedRecords> SaveOnce(catalog::Attachment& attachment, RecordAcc
   if (tables.empty()) return saved;
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
   NAM_ASSIGN_OR_RETURN(const auto file, RecordFileWriter::Create(path));
-  Head head{.store = cluster.store(),
-            .number = DrawNumber(),
-            .definitions = DefinitionsOf(tables),
-            .cluster = cluster.name()};
+  Head head{.store = cluster.store(), .number = DrawNumber(), .cluster = cluster.name()};
   {
     NAM_RETURN_IF_ERROR(BeginBehindAll(access));
     const Transaction transaction(access);
@@ -259,7 +244,7 @@ class Loading {
           NAM_RETURN_IF_ERROR(InsertRows(section.bytes));
           break;
         case RecordSection::kEnd:
-          return MarkSaved(attachment_, 0);  // from here on rows may change
+          return MarkSaved(attachment_.catalog(), 0);  // from here on rows may change
         default:
           return absl::DataLossError("a saved table is out of its place");
       }
@@ -383,24 +368,11 @@ absl::StatusOr<SavedRecords> LoadRecords(catalog::Attachment& attachment, Record
       absl::StrCat("record tables cannot be loaded from `", path, "`: ", loaded.status().message()));
 }
 
-absl::Status CheckStillSaved(catalog::Attachment& attachment, RecordAccess& access, const std::string& path,
-                             uint64_t number) {
-  const absl::Status changed = absl::AbortedError("record tables were changed after they had been saved");
-  std::vector<std::string> lost;
-  NAM_ASSIGN_OR_RETURN(const auto tables, RecordTables(attachment, lost));
-  if (number == 0) return tables.empty() ? absl::OkStatus() : changed;
-  NAM_ASSIGN_OR_RETURN(const auto file, RecordFileReader::Open(path));
-  NAM_ASSIGN_OR_RETURN(const Head head, ReadHead(*file, path));
-  NAM_ASSIGN_OR_RETURN(const uint64_t newest, access.NewestCommit());
-  const bool same =
-      head.number == number && newest <= head.snapshot && head.definitions == DefinitionsOf(tables);
-  return same ? absl::OkStatus() : changed;
-}
-
-absl::Status MarkSaved(catalog::Attachment& attachment, uint64_t number) {
+absl::Status MarkSaved(catalog::Client& catalog, uint64_t number, MemberId closed_by) {
   proto::ChangeCatalogRequest request;
   request.mutable_saved()->set_number(number);
-  return attachment.catalog().ChangeCatalog(request).status();
+  request.mutable_saved()->set_closed_by(closed_by.value());
+  return catalog.ChangeCatalog(request).status();
 }
 
 absl::StatusOr<SavedRecords> CheckSavedRecords(const std::string& path) {

@@ -12,9 +12,9 @@
 
 /// Saves record tables in a file (session/record_file.h): definitions, rows as bytes, and column counters.
 ///
-///     SaveRecords: a file, with a number       rows may change, the cluster may go on
-///     CheckStillSaved, then MarkSaved(number)  the cluster ends, whatever comes: the store has the number
-///     LoadRecords at the next start            of the file with the store's number alone, which is then 0
+///     SaveRecords: a file, with a number  the cluster may go on
+///     MarkSaved(number)                   the cluster ends, whatever comes: the store has the number
+///     LoadRecords at the next start       of the file with the store's number alone, which is then 0
 namespace nam::session {
 
 struct SavedTable {
@@ -48,13 +48,10 @@ struct SaveOptions {
 absl::StatusOr<SavedRecords> SaveRecords(catalog::Attachment& attachment, RecordAccess& access,
                                          const std::string& path, const SaveOptions& options = {});
 
-/// OK: the file of this number at `path` has all record tables as they are now. Number 0: there is no record
-/// table. ABORTED: rows or tables were changed since, or the file is another one.
-absl::Status CheckStillSaved(catalog::Attachment& attachment, RecordAccess& access, const std::string& path,
-                             uint64_t number);
-
-/// Tells the catalog durably that this file has the rows, and no other. 0: none has.
-absl::Status MarkSaved(catalog::Attachment& attachment, uint64_t number);
+/// Tells the catalog durably that this file has the rows, and no other. 0: none has. `closed_by`: the sole
+/// client (session/sole_client.h) that has saved them; ABORTED if the catalog does not keep others out for it
+/// any more.
+absl::Status MarkSaved(catalog::Client& catalog, uint64_t number, MemberId closed_by = {});
 
 /// Recreates the tables, parents before children, with their indexes and rows, and marks that no file has
 /// them any more. NOT_FOUND: there is no file; FAILED_PRECONDITION: it is another cluster's, or not the one

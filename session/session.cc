@@ -9,6 +9,7 @@
 #include "base/interruption.h"
 #include "base/status_macros.h"
 #include "catalog/attachment.h"
+#include "catalog/client.h"
 #include "session/analyze.h"
 #include "session/await_servers.h"
 #include "session/catalog_changes.h"
@@ -242,8 +243,10 @@ class SessionImpl final : public Session {
   /// This client may have stalled for longer than its lease (a stopped process, a laptop's lid): then it goes
   /// on as another member. Open work is lost, and the next statement reports that.
   absl::Status Regain() {
-    if (absl::IsNotFound(attachment_.ConfirmLease())) {
+    // By this client's clock the lease of a membership that was ended goes on.
+    if (closed_ || absl::IsNotFound(attachment_.ConfirmLease())) {
       if (const absl::Status joined = attachment_.Rejoin(); !joined.ok()) return SessionNotReopened(joined);
+      closed_ = false;
     }
     if (attachment_.member() == member_) return absl::OkStatus();
     return BeginAnew();
@@ -269,17 +272,19 @@ class SessionImpl final : public Session {
     const bool perhaps = attachment_.member() != member_ || MayComeOfLoss(error) ||
                          absl::IsNotFound(attachment_.ConfirmLease());
     if (!perhaps || (absl::IsCancelled(error) && cancel_)) return error;
+    closed_ = false;
     if (attachment_.member() == member_) {
       const absl::Status membership = attachment_.AskMembership();
       if (!absl::IsNotFound(membership)) {
         const bool unknown = !membership.ok() && IsDamage(error) && !attachment_.ConfirmLease().ok();
         return unknown ? SessionMayBeLost(error) : error;
       }
-      attachment_.Rejoin().IgnoreError();
+      const absl::Status joined = attachment_.Rejoin();
+      closed_ = catalog::IsClosedToClients(joined);
     }
     BeginAnew().IgnoreError();  // the next statement reports what is missing
     lost_.reset();
-    return SessionLost(error, in_transaction);
+    return closed_ ? SessionClosed(error) : SessionLost(error, in_transaction);
   }
 
   /// 40001 while a load is about to give a table of the statement its rows: until then the table is still
@@ -574,8 +579,9 @@ class SessionImpl final : public Session {
 
   catalog::Attachment& attachment_;
   CatalogTables tables_;
-  MemberId member_;                                // the owner of all this
-  std::optional<absl::Status> lost_;               // with a transaction; not reported yet
+  MemberId member_;                   // the owner of all this
+  std::optional<absl::Status> lost_;  // with a transaction; not reported yet
+  bool closed_ = false;  // the membership was ended, and no other is to be had while the cluster is stopped
   std::optional<catalog::VersionsRead::Pin> pin_;  // of the running statement, or of the transaction
   session::Settings settings_;
   int64_t began_us_ = 0;  // when the transaction or, outside of one, the last statement began

@@ -5,14 +5,23 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "catalog/client.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
 
-absl::Status SessionLost(const absl::Status& error, bool in_transaction) {
+namespace {
+
+std::string StateOfLost(const absl::Status& error) {
   LogWarning(absl::StrCat("a statement failed when the membership was over: ", std::string(error.message())));
   const std::optional<SqlError> sql_error = SqlErrorOf(error);
-  const std::string state = sql_error.has_value() ? sql_error->sqlstate : sqlstate::kConnectionFailure;
+  return sql_error.has_value() ? sql_error->sqlstate : sqlstate::kConnectionFailure;
+}
+
+}  // namespace
+
+absl::Status SessionLost(const absl::Status& error, bool in_transaction) {
+  const std::string state = StateOfLost(error);
   if (state == sqlstate::kOutcomeUnknown) {
     return ToStatus({.message = "the session was lost: this client stalled for longer than its lease, and "
                                 "whether the transaction was committed is unknown",
@@ -45,7 +54,26 @@ absl::Status TransactionLost() {
                    .sqlstate = sqlstate::kConnectionFailure});
 }
 
+absl::Status SessionClosed(const absl::Status& error) {
+  if (StateOfLost(error) == sqlstate::kOutcomeUnknown) {
+    return ToStatus({.message = "the cluster is being stopped, and whether the transaction was committed is "
+                                "unknown",
+                     .hint = "check whether the changes are there when it runs again",
+                     .sqlstate = sqlstate::kOutcomeUnknown});
+  }
+  return ToStatus({.message = "the session was ended, since the cluster is being stopped",
+                   .hint = "nothing of the statement, or of the transaction that was open, has happened: run "
+                           "it again when the cluster runs again",
+                   .sqlstate = sqlstate::kAdminShutdown});
+}
+
 absl::Status SessionNotReopened(const absl::Status& joined) {
+  if (catalog::IsClosedToClients(joined)) {
+    return ToStatus(
+        {.message = "the cluster is being stopped, and takes no statements",
+         .hint = "nothing of the statement has happened: run it again when the cluster runs again",
+         .sqlstate = sqlstate::kAdminShutdown});
+  }
   return ToStatus({.message = absl::StrCat("the session was lost, and cannot be opened again: ",
                                            std::string(joined.message())),
                    .hint = "run the statement again",

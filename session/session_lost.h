@@ -14,6 +14,10 @@ absl::Status SessionLost(const absl::Status& error, bool in_transaction);
 /// memory to others. 08006; the text of `error` goes to the log.
 absl::Status SessionMayBeLost(const absl::Status& error);
 
+/// The error of a statement whose client's membership was ended, since the cluster is being stopped: 57P01,
+/// or 08007 if its commit may have taken effect.
+absl::Status SessionClosed(const absl::Status& error);
+
 /// The error of the next statement if a transaction was open when the membership ended.
 absl::Status TransactionLost();
 

@@ -8,6 +8,9 @@
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
 #include "sql/change_scope.h"
+#include "sql/column_values.h"
+#include "sql/declared_type.h"
+#include "sql/expression_builder.h"
 #include "sql/file_arguments.h"
 #include "sql/logical_query.h"
 #include "sql/record_binder.h"
@@ -22,14 +25,6 @@ namespace nam::sql {
 namespace {
 
 namespace lg = plan::logical;
-
-/// A type that holds all values of an expression of the type.
-proto::Type StoredTypeOf(Type type) {
-  if (type.kind == TypeKind::kNull) type = Type::String();
-  if (type.kind == TypeKind::kInteger && type.precision == 0) type.precision = sizeof(int64_t);
-  if (type.kind == TypeKind::kDecimal && type.precision == 0) type.precision = kMaxDecimalDigits;
-  return ToProto(type);
-}
 
 /// The files of `SELECT * FROM read_csv(…)`, or of `SELECT * FROM 'file'`; nullopt for other queries.
 absl::StatusOr<std::optional<FileArguments>> FilesOf(const Node& query) {
@@ -89,17 +84,41 @@ class TableAsBinder {
                      statement_.create.position, "write the query itself");
     }
     NAM_ASSIGN_OR_RETURN(lg::Query tree, BindLogical(query, tables_, /*locks=*/nullptr));
-    std::vector<std::pair<std::string, Type>> columns;
-    for (const lg::Column& column : tree.root->columns) {
-      const bool numeric = column.type.kind == TypeKind::kInteger && column.declared.numeric();
-      columns.emplace_back(column.name, numeric ? Type::Decimal(0) : column.type);
-    }
+    std::vector<std::pair<std::string, proto::Type>> columns;
+    for (const lg::Column& column : tree.root->columns)
+      columns.emplace_back(column.name, CreatedColumn(lg::MakeColumn(column)));
     NAM_RETURN_IF_ERROR(AddColumns(columns));
+    NAM_RETURN_IF_ERROR(Convert(tree));
     statement_.source = std::make_shared<lg::Query>(std::move(tree));
     return absl::OkStatus();
   }
 
-  absl::Status AddColumns(const std::vector<std::pair<std::string, Type>>& columns) {
+  /// The engine holds numerics as whole numbers and decimals where it can; a column may have each value's
+  /// scale.
+  absl::Status Convert(lg::Query& tree) {
+    ExpressionBuilder builder;
+    lg::Project project;
+    std::vector<lg::Column> columns = tree.root->columns;
+    bool converts = false;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      plan::Expr value = lg::MakeColumn(columns[i]);
+      if (value.type.kind != TypeKind::kNull) {
+        NAM_ASSIGN_OR_RETURN(value, AsColumn(builder, std::move(value), table_.columns(static_cast<int>(i)),
+                                             statement_.create.position));
+      }
+      columns[i].ref = {tree.relations, static_cast<int>(i)};
+      converts |= !(columns[i].type == value.type);
+      columns[i].type = value.type;
+      project.outputs.push_back(std::move(value));
+    }
+    if (!converts) return absl::OkStatus();
+    ++tree.relations;
+    tree.root = lg::MakeNode(std::move(project), std::move(columns), std::move(tree.root));
+    lg::DeriveAllColumns(*tree.root);
+    return absl::OkStatus();
+  }
+
+  absl::Status AddColumns(const std::vector<std::pair<std::string, proto::Type>>& columns) {
     const std::vector<std::string> names = into_.Names("colNames");
     if (names.size() > columns.size()) {
       return UserError(sqlstate::kSyntaxError, "too many column names were specified",
@@ -110,7 +129,7 @@ class TableAsBinder {
       proto::Column& column = *table_.add_columns();
       column.set_name(i < names.size() ? names[i] : columns[i].first);
       column.set_nullable(true);
-      *column.mutable_type() = StoredTypeOf(columns[i].second);
+      *column.mutable_type() = columns[i].second;
       NAM_RETURN_IF_ERROR(CheckColumnName(column.name(), statement_.create.position));
       if (seen.insert(column.name()).second) continue;
       return UserError(sqlstate::kDuplicateColumn,
@@ -125,7 +144,9 @@ class TableAsBinder {
       return Refusal("WITH NO DATA of files is not supported", statement_.create.position,
                      "TRUNCATE the table afterwards");
     }
-    NAM_ASSIGN_OR_RETURN(const auto columns, file_->Sniff(tables_));
+    NAM_ASSIGN_OR_RETURN(const auto sniffed, file_->Sniff(tables_));
+    std::vector<std::pair<std::string, proto::Type>> columns;
+    for (const auto& [name, type] : sniffed) columns.emplace_back(name, CreatedColumn(type));
     return AddColumns(columns);
   }
   /// Runs once the table is laid out.

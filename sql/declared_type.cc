@@ -50,6 +50,30 @@ SqlType DeclaredType(const proto::Type& column) {
   return SqlTypeOf(type);
 }
 
+proto::Type CreatedColumn(const Expr& expr) {
+  Type type = expr.type;
+  const SqlType declared = DeclaredType(expr);
+  if (type.kind == TypeKind::kInteger && declared.whole()) {
+    type.precision = declared == SqlType::SmallInt() ? 2 : declared == SqlType::Integer() ? 4 : 8;
+  } else if (declared.numeric()) {
+    const auto digits = static_cast<uint8_t>(declared.digits());
+    type = digits == 0 ? Type::Numeric() : Type::Decimal(static_cast<uint8_t>(declared.scale()));
+    type.precision = digits;
+  } else if (type.kind == TypeKind::kString && declared == SqlType::Text()) {
+    type = Type::String();  // of all texts of a CASE, or the least varchar
+  } else if (type.kind == TypeKind::kString && declared.modifier >= 0) {
+    type.length = static_cast<uint32_t>(declared.modifier) - 4;  // as in pg_attribute
+  }
+  return CreatedColumn(type);
+}
+
+proto::Type CreatedColumn(Type type) {
+  if (type.kind == TypeKind::kNull) type = Type::String();
+  if (type.kind == TypeKind::kInteger && type.precision == 0) type.precision = sizeof(int64_t);
+  if (type.kind == TypeKind::kDecimal && type.precision == 0) type.precision = kMaxDecimalDigits;
+  return ToProto(type);
+}
+
 std::string ShownType(const Expr& expr) {
   if (expr.type.kind == TypeKind::kDecimal || expr.type.kind == TypeKind::kNumeric) return "decimal";
   return expr.type.kind == TypeKind::kInteger ? SqlTypeName(DeclaredType(expr)) : TypeName(expr.type);

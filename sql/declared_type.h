@@ -25,6 +25,12 @@ SqlType DeclaredType(const plan::Expr& expr);
 /// Of a table's column.
 SqlType DeclaredType(const proto::Type& column);
 
+/// The type of a column that is made for such values: of a table or a view of a query, as PostgreSQL gives
+/// it.
+proto::Type CreatedColumn(const plan::Expr& expr);
+/// The same of values that no expression declares, such as a file's: the widest of its kind.
+proto::Type CreatedColumn(Type type);
+
 /// The declared type for messages: without the digits of a decimal, which are never the error.
 std::string ShownType(const plan::Expr& expr);
 

@@ -164,11 +164,12 @@ absl::StatusOr<Expr> ExpressionBinder::ParameterValue(const Node& node) {
 
 absl::StatusOr<Expr> ExpressionBinder::NumberConstant(const std::string& text, int position) {
   absl::StatusOr<Value> number = ParseNumeric(text);
+  // With an exponent it is floating point, which has room for it.
+  const bool floating = text.find_first_of("eE") != std::string::npos;
+  if (!number.ok() && !floating) number = ParseRounded(text);
   if (!number.ok()) {
-    // With an exponent it is floating point, which has room for it.
     const absl::StatusOr<double> real = ParseReal(text, /*real=*/false);
-    if (text.find_first_of("eE") != std::string::npos && real.ok())
-      return MakeLiteral(Value::Double(*real), position);
+    if (floating && real.ok()) return MakeLiteral(Value::Double(*real), position);
     return UserError(sqlstate::kNumberOutOfRange, "the number has more than 38 digits", position,
                      "numbers are exact and have up to 38 digits; with an exponent they are floating point");
   }

@@ -414,7 +414,9 @@ absl::StatusOr<Expr> ExpressionBuilder::Like(Expr a, Expr pattern, int position)
   return Fold(std::move(like));
 }
 
-absl::Status ExpressionBuilder::Unify(const std::vector<Expr*>& values, const char* place) const {
+absl::Status ExpressionBuilder::Unify(const std::vector<Expr*>& values, const char* place,
+                                      Scales scales) const {
+  const bool own_scales = scales == Scales::kOwn;
   Type common;
   const Expr* first = nullptr;  // with a type
   for (const Expr* value : values) {
@@ -434,6 +436,8 @@ absl::Status ExpressionBuilder::Unify(const std::vector<Expr*>& values, const ch
           sqlstate::kTypeMismatch,
           absl::StrCat(place, " types ", ShownType(*first), " and ", ShownType(*value), " do not match"),
           value->position, "convert one with CAST");
+    } else if (own_scales && value->type.numeric() && value->type.scale != common.scale) {
+      common = Type::Numeric();
     } else if (value->type.numeric() &&
                (common.kind == TypeKind::kInteger || value->type.scale > common.scale)) {
       common = value->type.kind == TypeKind::kDecimal ? value->type : common;
@@ -446,7 +450,9 @@ absl::Status ExpressionBuilder::Unify(const std::vector<Expr*>& values, const ch
     if (IsUntyped(*value)) {
       NAM_RETURN_IF_ERROR(ResolveType(*value, common));
       // A quoted number may have more decimals than the others.
-      if (value->type.numeric() && value->type.scale > common.scale) return Unify(values, place);
+      const bool more = own_scales && common.kind != TypeKind::kNumeric ? value->type.scale != common.scale
+                                                                        : value->type.scale > common.scale;
+      if (value->type.numeric() && more) return Unify(values, place, scales);
       const bool as_first = first != nullptr && first->type.kind == TypeKind::kString && !IsChar(first->type);
       if (as_first) value->declared = {DeclaredType(*first).oid};
     }

@@ -119,8 +119,11 @@ class ExpressionBuilder {
   /// a || b
   absl::StatusOr<plan::Expr> Concatenate(plan::Expr a, plan::Expr b, int position) const;
 
+  /// Of decimals that meet: all get the largest number of decimals, or each keeps its own, as a numeric.
+  enum class Scales { kLargest, kOwn };
   /// Gives one common type to values that meet in one place (branches, a comparison's sides).
-  absl::Status Unify(const std::vector<plan::Expr*>& values, const char* place) const;
+  absl::Status Unify(const std::vector<plan::Expr*>& values, const char* place,
+                     Scales scales = Scales::kLargest) const;
 
   /// A copy of an operand that occurs twice after lowering. Bounded over the statement: nested copies would
   /// double without end.

@@ -7,6 +7,7 @@
 #include "plan/expression_tree.h"
 #include "sql/declared_type.h"
 #include "sql/logical_select.h"
+#include "types/numeric.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
@@ -192,7 +193,7 @@ class ValuesBinder {
     for (size_t i = 0; i < width; ++i) {
       std::vector<Expr*> values;
       for (auto& row : rows_) values.push_back(&row[i]);
-      NAM_RETURN_IF_ERROR(select_.builder().Unify(values, "VALUES"));
+      NAM_RETURN_IF_ERROR(select_.builder().Unify(values, "VALUES", ScalesOf(values)));
       Column column{{relation, static_cast<int>(i)}, absl::StrCat("column", i + 1), values[0]->type, true};
       for (const Expr* value : values) column.type = CommonType(column.type, value->type);
       column.declared = CommonDeclaredType(std::vector<const Expr*>(values.begin(), values.end()));
@@ -219,6 +220,15 @@ class ValuesBinder {
     }
     rows_.push_back(std::move(row));
     return absl::OkStatus();
+  }
+
+  /// A numeric has two digits less than a decimal.
+  static ExpressionBuilder::Scales ScalesOf(const std::vector<Expr*>& values) {
+    const bool fit = std::all_of(values.begin(), values.end(), [](const Expr* value) {
+      return !value->type.numeric() || !plan::IsLiteral(*value) ||
+             FitNumeric(value->literal.number, 0).has_value();
+    });
+    return fit ? ExpressionBuilder::Scales::kOwn : ExpressionBuilder::Scales::kLargest;
   }
 
   bool Constant() const {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "sql/declared_type.h"
 #include "sql/logical_query.h"
 #include "sql/record_binder.h"
 #include "sql/relation_names.h"
@@ -81,8 +82,7 @@ class ViewBinder {
       proto::Column& column = *view_.add_columns();
       column.set_name(i < names.size() ? names[i] : columns[i].name);
       column.set_nullable(columns[i].nullable);
-      *column.mutable_type() =
-          ToProto(columns[i].type.kind == TypeKind::kNull ? Type::String() : columns[i].type);
+      *column.mutable_type() = CreatedColumn(lg::MakeColumn(columns[i]));
       if (seen.insert(column.name()).second) continue;
       return UserError(sqlstate::kDuplicateColumn,
                        absl::StrCat("column ", Quote(column.name()), " specified more than once"),

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "types/characters.h"
+#include "types/numeric.h"
 #include "types/value.h"
 
 namespace nam {
@@ -112,8 +113,15 @@ absl::StatusOr<Value> ParseNumeric(std::string_view text) {
   return WithExponent(*digits, negative ? -exponent : exponent);
 }
 
+absl::StatusOr<Value> ParseRounded(std::string_view text) {
+  absl::StatusOr<Value> number = ParseNumeric(text);
+  if (!absl::IsOutOfRange(number.status())) return number;
+  const absl::StatusOr<Numeric> rounded = ParseNumericText(text);
+  return rounded.ok() ? absl::StatusOr<Value>(Value::Decimal(rounded->digits, rounded->scale)) : number;
+}
+
 uint8_t ScaleOfText(std::string_view text) {
-  const absl::StatusOr<Value> number = ParseNumeric(text);
+  const absl::StatusOr<Value> number = ParseRounded(text);
   return number.ok() ? number->type.scale : 0;
 }
 

@@ -28,6 +28,10 @@ std::optional<__int128> MultiplyDecimals(__int128 a, __int128 b);
 /// a number.
 absl::StatusOr<Value> ParseNumeric(std::string_view text);
 
+/// The same; of more than 38 digits, as many decimals as a numeric holds (types/numeric.h). OUT_OF_RANGE only
+/// if the whole part is too long.
+absl::StatusOr<Value> ParseRounded(std::string_view text);
+
 /// The number of decimals in the text; 0 if it is not a number.
 uint8_t ScaleOfText(std::string_view text);
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/edit_distance.h"
 #include "base/exhausted.h"
+#include "types/type.h"
 
 namespace nam {
 namespace {
@@ -22,8 +23,7 @@ absl::StatusCode CodeOf(const std::string& state) {
   if (state == sqlstate::kCancelled) return absl::StatusCode::kCancelled;
   if (state.substr(0, 2) == "53") return absl::StatusCode::kResourceExhausted;
   // Retryable: the connection is lost, or a server is unavailable now.
-  if (state.substr(0, 2) == "08" || state == sqlstate::kCannotConnectNow)
-    return absl::StatusCode::kUnavailable;
+  if (state.substr(0, 2) == "08" || state.substr(0, 3) == "57P") return absl::StatusCode::kUnavailable;
   return absl::StatusCode::kInvalidArgument;
 }
 
@@ -146,6 +146,19 @@ absl::Status SumOutOfRange() {
 absl::Status NumericOutOfRange(int position) {
   return UserError(sqlstate::kNumberOutOfRange, "the result has more than 36 digits before its point",
                    position, "cast an operand to double precision");
+}
+
+absl::Status NumberTooLong(std::string_view number, int digits, int position) {
+  constexpr size_t kShownMost = 60;
+  const bool numeric = digits < kMaxDecimalDigits;
+  std::string shown(number.substr(0, kShownMost));
+  if (number.size() > kShownMost) absl::StrAppend(&shown, "…");
+  return UserError(sqlstate::kNumberOutOfRange,
+                   absl::StrCat("the number ", shown, " has more than ", digits, " digits",
+                                numeric ? " before its point" : ""),
+                   position,
+                   numeric ? "decimal(38, 0) has room for 38, and double precision for any, as 15 digits"
+                           : "double precision has room for any, as 15 digits");
 }
 
 absl::Status DateOutOfRange(int position) {

@@ -111,6 +111,7 @@ inline constexpr const char* kAmbiguousParameter = "42P08";
 inline constexpr const char* kConfigurationLimit = "53400";
 inline constexpr const char* kTooManyArguments = "54023";
 inline constexpr const char* kLockNotAvailable = "55P03";
+inline constexpr const char* kAdminShutdown = "57P01";     // `nam down`
 inline constexpr const char* kCannotConnectNow = "57P03";  // a server of the cluster is away
 inline constexpr const char* kIoError = "58030";
 inline constexpr const char* kNoSuchFile = "58P01";
@@ -126,6 +127,8 @@ absl::Status NumberOutOfRange(int position);  // more than 38 digits
 absl::Status SumOutOfRange();                 // more than 38 digits
 /// A number with a scale of its own: more than 36 digits before its point.
 absl::Status NumericOutOfRange(int position);
+/// A number as it is given, which has more than `digits` digits before its point.
+absl::Status NumberTooLong(std::string_view number, int digits, int position);
 absl::Status DateOutOfRange(int position);
 /// The hint is NULLIF.
 absl::Status DivisionByZero(int position);

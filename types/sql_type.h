@@ -40,6 +40,9 @@ struct SqlType {
     return oid == BigInt().oid || oid == SmallInt().oid || oid == Integer().oid;
   }
   constexpr bool numeric() const { return oid == Numeric().oid; }
+  /// Of numeric(digits, scale); 0 digits: of any.
+  constexpr int digits() const { return modifier < 0 ? 0 : (modifier - 4) >> 16; }
+  constexpr int scale() const { return modifier < 0 ? 0 : (modifier - 4) & 0xffff; }
 
  private:
   static constexpr int32_t Modified(uint32_t length) {

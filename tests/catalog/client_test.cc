@@ -1,14 +1,18 @@
 #include "catalog/client.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/process_limits.h"
 #include "catalog/address.h"
 #include "catalog/server.h"
 #include "tests/catalog/fake_fabric.h"
@@ -70,6 +74,26 @@ TEST_F(ClientTest, NobodyThereIsSaidWithAddressAndHint) {
   EXPECT_EQ(std::string(client.status().message()),
             "cannot reach the catalog at 127.0.0.1:1: connection refused; is it running?");
   EXPECT_EQ(Client::Connect({"nonsense", kSecret}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+/// gRPC would wait for ever for threads that it does not get.
+TEST_F(ClientTest, WithoutAddressesForItsThreadsItSaysSo) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer maps more addresses than the limit leaves";
+#endif
+  StartCatalog();
+  rlimit before, little;
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  little = before;
+  little.rlim_cur = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + (uint64_t{32} << 20);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
+  const absl::Status refused = Client::Connect({options_.listen_address, kSecret, kHangUs}).status();
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_TRUE(IsProcessLimit(refused)) << refused;
+  EXPECT_NE(refused.message().find("`ulimit -v`"), std::string::npos) << refused;
+  EXPECT_TRUE(Client::Connect({options_.listen_address, kSecret, kHangUs}).ok());
 }
 
 TEST_F(ClientTest, AnotherSecretIsRefused) {

@@ -1,9 +1,11 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "catalog/client.h"
 #include "tests/catalog/service_fixture.h"
 
 /// Views, schemas, changes of names and columns, and backups that pause all of them.
@@ -77,6 +79,16 @@ class ServiceChangesTest : public ServiceTest {
     request.set_member(member);
     request.set_end(end);
     return service_->Quiet(request);
+  }
+
+  absl::StatusOr<std::vector<uint32_t>> EndClients(uint32_t member) {
+    proto::QuietRequest request;
+    request.set_member(member);
+    request.set_ends_clients(true);
+    request.set_proof(proofs_[member]);
+    const auto reply = service_->Quiet(request);
+    if (!reply.ok()) return reply.status();
+    return std::vector<uint32_t>(reply->ended().begin(), reply->ended().end());
   }
 
   uint32_t memory_ = 0, client_ = 0;
@@ -176,6 +188,38 @@ TEST_F(ServiceChangesTest, ABackupHoldsChangesUp) {
   EXPECT_TRUE(Quiet(backup, /*end=*/true).ok());
   EXPECT_EQ(Quiet(backup, /*end=*/true).status().code(), StatusCode::kNotFound);
   EXPECT_TRUE(Drop("t").ok());
+}
+
+/// A member that stops the cluster is its last client, until it says that the cluster goes on, or is gone.
+TEST_F(ServiceChangesTest, ClientsEndBeforeTheClusterDoes) {
+  const uint32_t other = Join(proto::ROLE_CLIENT), compute = Join(proto::ROLE_COMPUTE);
+  const uint32_t last = Join(proto::ROLE_CLIENT), late = Join(proto::ROLE_CLIENT);
+  ASSERT_TRUE(Quiet(other).ok()) << "a backup ends with its client";
+  const std::string proof = std::exchange(proofs_[last], "another");
+  EXPECT_EQ(EndClients(last).status().code(), StatusCode::kNotFound) << "any process may call";
+  EXPECT_TRUE(Renew(client_).ok());
+  proofs_[last] = proof;
+  EXPECT_THAT(*EndClients(last), testing::ElementsAre(client_, other, late));
+  for (const uint32_t ended : {client_, other, late})
+    EXPECT_EQ(Renew(ended).status().code(), StatusCode::kNotFound) << ended;
+  for (const uint32_t stays : {memory_, compute, last}) EXPECT_TRUE(Renew(stays).ok()) << stays;
+  const absl::Status refused = TryJoin(proto::ROLE_CLIENT).status();
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(IsClosedToClients(refused));
+  EXPECT_EQ(Begin(compute, "t").status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(Begin(last, "nam.work." + std::to_string(last)).ok()) << "it reads what it saves";
+  EXPECT_TRUE(TryJoin(proto::ROLE_COMPUTE).ok()) << "servers are restarted";
+  EXPECT_THAT(*EndClients(last), testing::IsEmpty());
+  EXPECT_TRUE(Quiet(last, /*end=*/true).ok());
+  EXPECT_TRUE(Renew(Join(proto::ROLE_CLIENT)).ok());
+
+  ASSERT_TRUE(EndClients(last).ok());
+  EXPECT_FALSE(TryJoin(proto::ROLE_CLIENT).ok());
+  for (int ms = 0; ms < kLeaseMs + 1'000; ms += 500) {
+    clock_.AdvanceMs(500);
+    for (const uint32_t member : {memory_, compute}) ASSERT_TRUE(Renew(member).ok());
+  }
+  EXPECT_TRUE(TryJoin(proto::ROLE_CLIENT).ok()) << "it is gone, and the cluster is not";
 }
 
 TEST_F(ServiceChangesTest, ABackupEndsWithItsLease) {

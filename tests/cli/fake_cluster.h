@@ -138,6 +138,7 @@ class FakeCatalog final : public catalog::Client {
   absl::StatusOr<uint64_t> ChangeCatalog(const proto::ChangeCatalogRequest&) override { return Refuse(); }
   absl::StatusOr<std::vector<std::string>> BeginQuiet(MemberId) override { return Refuse(); }
   absl::Status EndQuiet(MemberId) override { return Refuse(); }
+  absl::StatusOr<std::vector<MemberId>> EndClients(MemberId, const std::string&) override { return Refuse(); }
   absl::StatusOr<AllocationId> BeginExtend(MemberId, const std::string&) override { return Refuse(); }
   absl::StatusOr<uint64_t> CommitExtend(const proto::CommitExtendRequest&) override { return Refuse(); }
   absl::StatusOr<uint64_t> ChangePart(const proto::ChangePartRequest&) override { return Refuse(); }

@@ -26,7 +26,7 @@ class ScaleRequestsTest : public testing::Test {
 
   /// A supervisor that answers `count` requests.
   std::thread Serve(int count, std::function<absl::StatusOr<ScaleReply>(const ScaleRequest&)> scale,
-                    std::function<absl::Status(uint64_t)> end = NotToEnd) {
+                    std::function<absl::Status(const EndRequest&)> end = NotToEnd) {
     auto listener = ScaleListener::Listen(Folder());
     EXPECT_TRUE(listener.ok()) << listener.status();
     RequestHandlers handlers{.scale = std::move(scale), .end = std::move(end)};
@@ -38,7 +38,7 @@ class ScaleRequestsTest : public testing::Test {
       }
     });
   }
-  static absl::Status NotToEnd(uint64_t) {
+  static absl::Status NotToEnd(const EndRequest&) {
     ADD_FAILURE() << "no client asked for the end";
     return absl::OkStatus();
   }
@@ -75,21 +75,23 @@ TEST_F(ScaleRequestsTest, ARequestToEndNamesTheFile) {
   std::vector<uint64_t> seen;
   std::thread supervisor = Serve(
       2, [](const ScaleRequest&) { return ScaleReply(); },
-      [&](uint64_t saved_records) {
-        seen.push_back(saved_records);
-        return saved_records == 0 ? absl::AbortedError("a table has come") : absl::OkStatus();
+      [&](const EndRequest& request) {
+        seen.push_back(request.saved_records);
+        EXPECT_EQ(request.closed_by, 5u);
+        return request.saved_records == 0 ? absl::AbortedError("a table has come") : absl::OkStatus();
       });
-  EXPECT_EQ(AskToEnd(Folder(), 0, 60'000), absl::AbortedError("a table has come"));
-  EXPECT_EQ(AskToEnd(Folder(), ~uint64_t{0}, 60'000), absl::OkStatus());
+  EXPECT_EQ(AskToEnd(Folder(), {.saved_records = 0, .closed_by = 5}, 60'000),
+            absl::AbortedError("a table has come"));
+  EXPECT_EQ(AskToEnd(Folder(), {.saved_records = ~uint64_t{0}, .closed_by = 5}, 60'000), absl::OkStatus());
   supervisor.join();
   EXPECT_THAT(seen, ElementsAre(0u, ~uint64_t{0}));
-  EXPECT_TRUE(absl::IsUnavailable(AskToEnd(Folder(), 7, 60'000)));
+  EXPECT_TRUE(absl::IsUnavailable(AskToEnd(Folder(), {.saved_records = 7}, 60'000)));
 }
 
 TEST_F(ScaleRequestsTest, WhoHasGoneDoesNotEndTheCluster) {
   const auto listener = ScaleListener::Listen(Folder());
   ASSERT_TRUE(listener.ok()) << listener.status();
-  EXPECT_TRUE(absl::IsDeadlineExceeded(AskToEnd(Folder(), 7, 10)));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(AskToEnd(Folder(), {.saved_records = 7}, 10)));
   (*listener)->Serve({.scale = [](const ScaleRequest&) { return ScaleReply(); }, .end = NotToEnd});
 }
 

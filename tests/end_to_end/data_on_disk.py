@@ -5,10 +5,12 @@ import random
 import re
 import shutil
 import signal
+import subprocess
+import threading
 import time
 
 import cases
-from cluster import Cluster, wait_until
+from cluster import NAM, Cluster, wait_until
 
 
 class Local(cases.Case):
@@ -116,6 +118,19 @@ class Restart(Local):
         wait_until(lambda: self.tables() == {"t": expected}, 20, lambda: "the table is there: %s" % self.tables())
         self.nam("down")
 
+    def test_a_stopped_memory_server_is_replaced(self):
+        """As soon as it is buried, though its process goes on to exist."""
+        self.up("--memory-servers=2", "--bury-after=1")
+        expected = self.load("t", 30000)
+        victim = [pid for pid, line in self.scratch.processes().items() if line.startswith("nam memserver ")][0]
+        os.kill(victim, signal.SIGSTOP)
+        self.addCleanup(lambda: victim in self.scratch.processes() and os.kill(victim, signal.SIGCONT))
+        wait_until(lambda: re.search(r"memory server \d+ is replaced by memory server \d+, which has its columnar tables",
+                                     open(os.path.join(self.state, "supervisor.log")).read()), 30, "it is replaced")
+        self.assertNotIn(victim, self.scratch.processes())
+        wait_until(lambda: self.tables() == {"t": expected}, 20, lambda: "the table is there: %s" % self.tables())
+        self.nam("down")
+
     def test_record_tables_stay_at_a_clean_stop(self):
         """With their rows, keys and numbers; but not a second time after a kill."""
         self.up()
@@ -137,6 +152,47 @@ class Restart(Local):
         self.kill_all()
         self.assertRegex(self.up(), r"record tables.*lost.*: accounts\.")
         self.assertEqual(self.tables(), {})
+        self.nam("down")
+
+    def test_nothing_acknowledged_is_lost_beside_writers(self):
+        """`nam down` ends the sessions of clients that go on committing, and saves what they were told."""
+        self.up()
+        self.sql("CREATE TABLE accounts (a int PRIMARY KEY) WITH (storage = record)")
+        writers = [subprocess.Popen([NAM, "sql", "--state-dir=" + self.state, "--format=csv"], stdin=subprocess.PIPE,
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.scratch.env, text=True)
+                   for _ in range(3)]
+        told = [0] * len(writers)
+        ends = [""] * len(writers)
+
+        def write(index):
+            """One row after the other, each when the one before is acknowledged."""
+            child = writers[index]
+            while True:
+                number = (told[index] + 1) * 10 + index
+                child.stdin.write("INSERT INTO accounts VALUES (%d) RETURNING a;\n" % number)
+                child.stdin.flush()
+                lines = child.stdout.readline() + child.stdout.readline()
+                if lines != "a\n%d\n" % number:
+                    ends[index] = lines
+                    return
+                told[index] += 1
+
+        threads = [threading.Thread(target=write, args=(index,)) for index in range(len(writers))]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: min(told) >= 20, 60, lambda: "they write: %s" % told)
+        self.say(self.nam("down").out.strip())
+        for child, thread in zip(writers, threads):
+            thread.join(60)
+            child.kill()
+            child.communicate()
+        self.say("told of %s rows; then: %s" % (told, ends))
+        for end in ends:
+            self.assertRegex(end, "being stopped")
+        self.assertIn("there again", self.up())
+        for index, number in enumerate(told):
+            rows = self.sql("SELECT count(*) FROM accounts WHERE a %% 10 = %d AND a <= %d" % (index, number * 10 + index))
+            self.assertEqual(rows.out, "count\n%d\n" % number)
         self.nam("down")
 
     def test_record_tables_that_cannot_be_saved(self):

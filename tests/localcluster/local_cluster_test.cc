@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "localcluster/buried_servers.h"
 
 namespace nam {
 namespace {
@@ -178,6 +179,30 @@ TEST_F(LocalClusterTest, AServerThatCrashesAgainAndAgainIsGivenUp) {
   ASSERT_EQ((*cluster)->processes().size(), 6u);
   EXPECT_FALSE((*cluster)->RemoveComputeServers(1000).ok());
   EXPECT_LT((*cluster)->processes().size(), 6u);
+}
+
+/// A stopped process does not end by itself when its membership has ended.
+TEST_F(LocalClusterTest, ServersThatAreNoMembersAnyMoreAreKilled) {
+  options_.restart.first_delay_ms = 10;
+  auto cluster = LocalCluster::Start(options_, -1);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  absl::StatusOr<proto::Cluster> members = proto::Cluster();
+  proto::Member& all = *members->add_members();  // a child is always 7
+  all.set_id(7);
+  all.set_alive(true);
+  BuriedServers buried(**cluster, [&] { return members; });
+  const std::vector<Process*> processes = (*cluster)->processes();
+  for (Process* process : processes) process->Signal(SIGSTOP);
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(buried.Look(), testing::IsEmpty());
+  all.set_alive(false);
+  EXPECT_THAT(buried.Look(), testing::IsEmpty()) << "it may be ending";
+  const proto::Cluster dead = *members;
+  members = absl::UnavailableError("restarted");
+  EXPECT_THAT(buried.Look(), testing::IsEmpty());
+  members = dead;
+  EXPECT_THAT(buried.Look(), testing::Contains(HasSubstr("memory server 2 (member 7)")));
+  for (Process* process : processes) EXPECT_TRUE(process->AwaitEnd(60'000)) << process->name();
+  EXPECT_THAT(NextEvent(**cluster), HasSubstr("ended with signal 9 (Killed)"));
 }
 
 /// Without the catalog all memory servers would lose their data.

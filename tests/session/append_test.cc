@@ -225,6 +225,28 @@ TEST_F(AppendTest, ATableMayBeMadeOfAQuery) {
             (TextRows{{"1", "x", "NULL", "1.5", "1 day", "123456789012345678901234567890"}}));
 }
 
+/// What is computed over the table's columns is what is computed over the query's.
+TEST_F(AppendTest, ATableOfAQueryHasTheTypesOfTheQuery) {
+  Command(
+      "create table r (id int primary key, n numeric, d decimal(10,2), s smallint, b bigint, v varchar(3)) "
+      "with (storage = record)");
+  Command("insert into r values (1, 1.50, 2.50, 3, 9000000000, 'abc'), (2, 0.125, null, -3, null, null)");
+  Command("create table t as select *, d * 2 as e, sum(b) over () as x, 1.50 as one from r");
+  EXPECT_EQ(Rows("select id, n, d, s, b, v, e, x, one from t order by id"),
+            (TextRows{{"1", "1.50", "2.50", "3", "9000000000", "abc", "5.00", "9000000000", "1.50"},
+                      {"2", "0.125", "NULL", "-3", "NULL", "NULL", "NULL", "9000000000", "1.50"}}));
+  EXPECT_EQ(Rows("select sum(id) / 2, sum(x) / 4, sum(n) / 3, max(x) / 4 from t"), Rows(R"(
+      select sum(id) / 2, sum(x) / 4, sum(n) / 3, max(x) / 4 from (select id, n, sum(b) over () as x from r) q)"));
+  EXPECT_EQ(Rows("select pg_typeof(id), pg_typeof(n), pg_typeof(s), pg_typeof(b), pg_typeof(v), pg_typeof(x) "
+                 "from t limit 1"),
+            (TextRows{{"integer", "numeric", "smallint", "bigint", "character varying", "numeric"}}));
+  EXPECT_EQ(StateOf("create table u as select id + 2147483647 as a from r"), "22003");
+  EXPECT_EQ(StateOf("insert into t (id) values (2147483648)"), "22003");
+  Command("insert into t (id, n, x) select id + 2, n * 2, x + 0.5 from t");
+  EXPECT_EQ(Rows("select n, x from t where id > 2 order by id"),
+            (TextRows{{"3.00", "9000000000.5"}, {"0.250", "9000000000.5"}}));
+}
+
 TEST_F(AppendTest, ATableMayBeMadeOfAFile) {
   const std::string people = Write("people.csv", "ID;Name;born;balance\n1;Ada;1815-12-10;1.5\n2;;;\n");
   EXPECT_EQ(Command(absl::StrCat("create table people as select * from read_csv('", people, "')")),

@@ -128,6 +128,41 @@ TEST_F(NumericTest, NumericsAreEqualByTheirValues) {
             "SELECT 2 | 21,0.14285714285714285714 | 31,1.10000000000000000000");
 }
 
+TEST_F(NumericTest, RowsOfValuesKeepTheirScales) {
+  EXPECT_EQ(Run("values ('1.0'::numeric), (2.00)"), "SELECT 2 | 1.0 | 2.00");
+  EXPECT_EQ(Run("values (1.0), (2.00), (3), (null), ('4.5')"), "SELECT 5 | 1.0 | 2.00 | 3 | NULL | 4.5");
+  EXPECT_EQ(Run("values (1.50, 1), (1.5 + 0.25, 2)"), "SELECT 2 | 1.50,1 | 1.75,2");
+  EXPECT_EQ(Run("values (1), (2.5 * 1.0)"), "SELECT 2 | 1 | 2.50");
+  EXPECT_EQ(Run("select sum(x), count(distinct x) from (values (1.0), (1.00), (2)) v(x)"),
+            "SELECT 1 | 4.00,2");
+  EXPECT_EQ(Run("select x from (values (2.0), (1.000), (10)) v(x) where x < 5 order by x"),
+            "SELECT 2 | 1.000 | 2.0");
+  // Those whose digits a numeric does not hold have one scale.
+  EXPECT_EQ(Run("values (12345678901234567890123456789012345678), (3.0 - 2)"), "22003");
+  EXPECT_EQ(Run("values (1234567890123456789012345678901234567), (0.5)"),
+            "SELECT 2 | 1234567890123456789012345678901234567.0 | 0.5");
+}
+
+/// The error names the number, not an operand: there is none.
+TEST_F(NumericTest, NumbersThatAreTooLongAreNamed) {
+  ASSERT_EQ(Run("create table n (id int primary key, x numeric, d decimal(38,2)) with (storage = record)"),
+            "CREATE TABLE");
+  const std::string digits = "1234567890123456789012345678901234567";
+  for (const std::string& value : {"'" + digits + "'", digits, digits + ".0"}) {
+    const auto refused = Execute("insert into n (id, x) values (1, " + value + ")");
+    ASSERT_FALSE(refused.ok()) << value;
+    const SqlError error = *SqlErrorOf(refused.status());
+    EXPECT_EQ(error.sqlstate, "22003");
+    EXPECT_EQ(error.message.find("the number " + digits), 0u) << error.message;
+    EXPECT_EQ(error.hint.find("operand"), std::string::npos) << error.hint;
+  }
+  EXPECT_EQ(Run("insert into n values (1, '1.1234567890123456789012345678901234567890123', "
+                "'1.1254567890123456789012345678901234567890123')")
+                .substr(0, 6),
+            "INSERT");
+  EXPECT_EQ(Run("select x, d from n"), "SELECT 1 | 1.12345678901234567890123456789012346,1.13");
+}
+
 TEST_F(NumericTest, QuotientsHaveTheScaleOfTheirValues) {
   ASSERT_EQ(
       Run("create table q (id int primary key, a int, b bigint, d decimal(10,2)) with (storage = record)"),

@@ -261,7 +261,7 @@ TEST_F(RecordLoadTest, IsNotSavedBeforeItsEnd) {
   const auto saved = session::SaveRecords(cluster_.attachment(), *engine, path);
   ASSERT_TRUE(saved.ok()) << saved.status();
   EXPECT_EQ(saved->rows, static_cast<uint64_t>(written_) + 2);
-  ASSERT_TRUE(session::MarkSaved(cluster_.attachment(), saved->number).ok());
+  ASSERT_TRUE(session::MarkSaved(cluster_.attachment().catalog(), saved->number).ok());
   Command("drop table t");
   Command("drop table u");
   const auto loaded = session::LoadRecords(cluster_.attachment(), *engine, path);

@@ -90,9 +90,8 @@ class SavedRecordsTest : public ::testing::Test {
     if (saved.ok()) Mark(saved->number);
     return saved;
   }
-  void Mark(uint64_t number) { EXPECT_TRUE(session::MarkSaved(cluster_.attachment(), number).ok()); }
-  absl::Status StillSaved(uint64_t number) {
-    return session::CheckStillSaved(cluster_.attachment(), *engine_, path_, number);
+  void Mark(uint64_t number) {
+    EXPECT_TRUE(session::MarkSaved(cluster_.attachment().catalog(), number).ok());
   }
   absl::StatusOr<session::SavedRecords> Load() {
     return session::LoadRecords(cluster_.attachment(), *engine_, path_);
@@ -245,31 +244,6 @@ TEST_F(SavedRecordsTest, OnlyTheFileThatWasMarkedIsLoaded) {
   ASSERT_TRUE(Load().ok());
   EXPECT_THAT(Run("select b from t"), ElementsAre("3"));
   refused();  // a second time
-}
-
-/// Whether a cluster may end with a file.
-TEST_F(SavedRecordsTest, RowsAndTablesMustBeAsTheyWereSaved) {
-  EXPECT_TRUE(StillSaved(0).ok()) << "there is nothing";
-  Run("create table t (a int primary key, b int) with (storage = record)");
-  Run("create table u (a int primary key) with (storage = record)");
-  EXPECT_TRUE(absl::IsAborted(StillSaved(0)));
-  const std::vector<std::string> changes = {"insert into t values (1, 1)",
-                                            "update t set b = 2",
-                                            "create index t_b on t (b)",
-                                            "drop index t_b",
-                                            "alter table t rename b to c",
-                                            "create table v (a int primary key)",
-                                            "drop table v"};
-  for (const std::string& change : changes) {
-    const auto saved = Save();
-    ASSERT_TRUE(saved.ok()) << saved.status();
-    EXPECT_TRUE(StillSaved(saved->number).ok()) << change;
-    EXPECT_TRUE(absl::IsAborted(StillSaved(saved->number + 1))) << "another file";
-    Run("select * from t");
-    EXPECT_TRUE(StillSaved(saved->number).ok()) << change;
-    Run(change);
-    EXPECT_TRUE(absl::IsAborted(StillSaved(saved->number))) << change;
-  }
 }
 
 TEST_F(SavedRecordsTest, WithoutTablesThereIsNoFile) {

@@ -211,6 +211,13 @@ TEST(BindTest, Numbers) {
   EXPECT_EQ(Selected("15e-3"), "0.015 : decimal(38,3)");
   EXPECT_EQ(Selected(".5"), "0.5 : decimal(38,1)");
   EXPECT_EQ(Selected("0e500"), "0. : decimal(38,0)");
+  // What fits of more than 38 digits.
+  EXPECT_EQ(Selected("1.1234567890123456789012345678901234567890123"),
+            "1.12345678901234567890123456789012346 : decimal(38,35)");
+  EXPECT_EQ(Selected("0.1234567890123456789012345678901234567890123"),
+            "0.123456789012345678901234567890123457 : decimal(38,36)");
+  EXPECT_EQ(Where("rate > '0.1234567890123456789012345678901234567890123'"),
+            "t.rate > 0.123456789012345678901234567890123457");
 }
 
 TEST(BindTest, Arithmetic) {
