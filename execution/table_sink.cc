@@ -1,7 +1,9 @@
 #include "execution/table_sink.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -56,22 +58,18 @@ class TableSink::Task final : public SinkTask {
 
   Step Consume(TaskContext& context, const Chunk& in) override {
     const Selection rows = in.selection();
-    if (rows.count > 0 && !std::exchange(taken_, true)) {
-      context.Charge(rows.count, plan::work_cost::kFinishRowPs);
-      for (size_t i = 0; i < columns_.size(); ++i) {
-        const Vector* const values = sink_.values_->Evaluate(i, frame_, in, rows);
-        if (values == nullptr) return context.Fail(frame_.error());
-        columns_[i] = ValueColumnOf(*values, sink_.types_[i]);
+    if (taken_ == 0) context.Charge(rows.count, plan::work_cost::kFinishRowPs);
+    do {
+      if (taken_ < rows.count && !IsEnough()) {
+        const absl::Status added = Take(in, rows);
+        if (!added.ok()) return context.Fail(added);
       }
-      const size_t before = batch_.rows();
-      const absl::Status added = sink_.assigned_.Add(columns_, rows.positions, rows.count, batch_);
-      if (!added.ok()) return context.Fail(added);
-      bytes_ += BytesOf(batch_, before);
-    }
-    const bool enough = batch_.rows() >= kBatchRows || bytes_ >= sink_.batch_bytes_;
-    const Step step = enough ? Flush(context) : Step::kNeedInput;
-    if (step != Step::kBlocked) taken_ = false;
-    return step;
+      if (!IsEnough()) continue;
+      const Step flushed = Flush(context);
+      if (flushed != Step::kNeedInput) return flushed;
+    } while (taken_ < rows.count);
+    taken_ = 0;
+    return Step::kNeedInput;
   }
 
   Step Finish(TaskContext& context) override {
@@ -80,6 +78,38 @@ class TableSink::Task final : public SinkTask {
   }
 
  private:
+  bool IsEnough() const { return batch_.rows() >= kBatchRows || bytes_ >= sink_.batch_bytes_; }
+
+  /// Adds the chunk's next rows to the batch: all of them, unless their texts are too long for one.
+  absl::Status Take(const Chunk& in, Selection all) {
+    std::vector<const Vector*> texts;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      const Vector* const values = sink_.values_->Evaluate(i, frame_, in, all);
+      if (values == nullptr) return frame_.error();
+      columns_[i] = ValueColumnOf(*values, sink_.types_[i]);
+      if (values->physical == Physical::kText) texts.push_back(values);
+    }
+    uint64_t text_bytes = 0;
+    uint32_t end = texts.empty() ? all.count : taken_;
+    for (; end < all.count && text_bytes < sink_.batch_bytes_; ++end) {
+      for (const Vector* const values : texts) {
+        const uint32_t position = all[end];
+        text_bytes += values->null(position) ? 0 : values->text[position].size();
+      }
+    }
+    const uint32_t* positions = all.positions == nullptr ? nullptr : all.positions + taken_;
+    if (positions == nullptr && taken_ > 0) {
+      positions_.resize(end - taken_);
+      std::iota(positions_.begin(), positions_.end(), taken_);
+      positions = positions_.data();
+    }
+    const size_t before = batch_.rows();
+    NAM_RETURN_IF_ERROR(sink_.assigned_.Add(columns_, positions, end - taken_, batch_));
+    bytes_ += BytesOf(batch_, before);
+    taken_ = end;
+    return absl::OkStatus();
+  }
+
   Step Flush(TaskContext& context) {
     const Step step = sink_.Add(context, batch_, bytes_);
     if (step != Step::kNeedInput) return step;
@@ -93,7 +123,9 @@ class TableSink::Task final : public SinkTask {
   std::vector<ValueColumn> columns_;
   partitioner::ColumnBatch batch_;
   uint64_t bytes_ = 0;  // of batch_
-  bool taken_ = false;  // the current chunk is in the batch already: a blocked task gets it again
+  uint32_t taken_ =
+      0;  // rows of the current chunk that are in the batch already: a blocked task gets it again
+  std::vector<uint32_t> positions_;
 };
 
 absl::StatusOr<std::unique_ptr<TableSink>> TableSink::Make(const plan::Schema& rows, TableTarget target,

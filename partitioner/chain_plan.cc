@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "absl/strings/str_format.h"
+#include "types/sql_error.h"
 
 namespace nam::partitioner {
 namespace {
@@ -131,12 +132,19 @@ absl::StatusOr<ChainPlan> PlanChain(const ChainContents& contents, uint32_t bloc
   if (contents.rows == 0) return plan;
   const Cutter cutter(contents);
   for (const uint32_t slots : {uint32_t{0}, pointer_group}) {
-    const uint32_t most_rows = cutter.MostRows(block_bytes, slots);
+    uint32_t most_rows = cutter.MostRows(block_bytes, slots);
+    // Blocks for long texts are twice as large as the longest row, so that they have few rows and little
+    // room.
+    for (uint32_t bytes = block_bytes; most_rows == 0 && bytes < storage::kMaxLongBlockBytes;) {
+      bytes = std::min(2 * bytes, storage::kMaxLongBlockBytes);
+      most_rows = cutter.MostRows(bytes, slots);
+    }
     if (most_rows == 0) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "a block of %d bytes is too small for one row of %d columns with its texts; WITH (block_bytes = …) "
-          "takes up to %d",
-          block_bytes, contents.widths.size(), storage::kMaxBlockBytes));
+      return UserError(
+          sqlstate::kLimitExceeded,
+          absl::StrFormat("a row of %d columns is too big: a block takes up to %d bytes of texts",
+                          contents.widths.size(), storage::kMaxLongBlockBytes),
+          -1, "load such rows alone, or cut long texts into several rows");
     }
     plan.text_bytes = cutter.RoomFor(most_rows);
     plan.ends = cutter.Cut(most_rows, plan.text_bytes);

@@ -32,8 +32,8 @@ struct ChainPlan {
 
 /// Cuts a chain into the fewest blocks of at most `block_bytes`, with about equally many rows: a block closes
 /// when it has block_rows rows, or the next row's text does not fit its page. Pages of plain texts are sized
-/// for the average of the chain's rows, and at least for the longest text. INVALID_ARGUMENT if a row does not
-/// fit a block.
+/// for the average of the chain's rows, and at least for the longest text. If a row does not fit such a
+/// block, blocks are larger, up to kMaxLongBlockBytes; 54000 if it does not fit these, either.
 absl::StatusOr<ChainPlan> PlanChain(const ChainContents& contents, uint32_t block_bytes,
                                     uint32_t pointer_group);
 

@@ -207,6 +207,8 @@ absl::Status GroupWriter::WriteBlocks(const Share& share, PartitionEncoder& enco
   const ChainPlan& chain = chains_[share.partition];
   const uint32_t group = options_.pointer_group;
   const storage::BlockLayout layout(widths_, chain.block_rows, chain.pointer_slots, chain.text_bytes);
+  const bool is_long = layout.bytes() > sink.block_bytes_max();
+  std::vector<std::byte> long_block(is_long ? layout.bytes() : 0);
   encoder.Start(share.partition);
   uint64_t first = share.first_block == 0 ? 0 : chain.ends[share.first_block - 1];
   for (uint32_t index = share.first_block; index < share.end_block; ++index) {
@@ -217,14 +219,18 @@ absl::Status GroupWriter::WriteBlocks(const Share& share, PartitionEncoder& enco
       pointers = std::span(chain.pointers).subspan(index + group);
       pointers = pointers.first(std::min<size_t>(group, pointers.size()));
     }
-    NAM_ASSIGN_OR_RETURN(std::byte * block, sink.Acquire());
+    std::byte* block = long_block.data();
+    if (!is_long) {
+      NAM_ASSIGN_OR_RETURN(block, sink.Acquire());
+    }
     std::fill_n(block, layout.bytes(), std::byte{0});
     storage::BlockWriter writer(layout, block);
     encoder.Encode(first, rows, writer);
     first = chain.ends[index];
     writer.Seal(allocation_.value(), share.partition, index, rows, pointers);
     const auto pointer = storage::RemotePtr<void>::FromRaw(chain.pointers[index]);
-    NAM_RETURN_IF_ERROR(sink.Write(placement_.ToWrite(pointer), layout.bytes()));
+    NAM_RETURN_IF_ERROR(is_long ? sink.WriteLong(placement_.ToWrite(pointer), long_block, placement_.grant())
+                                : sink.Write(placement_.ToWrite(pointer), layout.bytes()));
   }
   return absl::OkStatus();
 }

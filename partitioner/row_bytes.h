@@ -19,7 +19,8 @@ using storage::kRowBytesMax;
 ///     a number, date, uuid, …   16, whatever its range
 ///     a text or bytea           8, and its own
 ///
-/// Rows of more than kRowBytesMax are refused before they are stored. Immutable; any thread.
+/// Refused before they are stored are a record table's rows of more than kRowBytesMax, and of columnar tables
+/// texts of more than kTextBytesMax and rows of more than kLongRowBytesMax. Immutable; any thread.
 class RowBytes {
  public:
   explicit RowBytes(const proto::Table& table);
@@ -30,13 +31,15 @@ class RowBytes {
   absl::Status Check(const ColumnBatch& batch, size_t first, size_t rows) const;
 
  private:
-  absl::Status TooLong(const ColumnBatch& batch, size_t row, uint64_t bytes) const;
+  absl::Status CheckLong(const ColumnBatch& batch, size_t row, uint64_t bytes) const;
 
   const std::string table_;
+  const bool is_record_;
   std::vector<std::string> names_;  // of the texts
   std::vector<size_t> texts_;       // columns
   uint64_t without_texts_ = 0;
   uint64_t most_ = 0;
+  uint64_t fine_bytes_;  // rows of so many need no closer look
 };
 
 }  // namespace nam::partitioner

@@ -76,7 +76,7 @@ absl::StatusOr<Encoding> EncodingOf(const Expr& call, std::string_view name) {
 absl::StatusOr<Value> Encode(const Expr& call, std::span<const Value> a) {
   NAM_ASSIGN_OR_RETURN(const Encoding encoding, EncodingOf(call, a[1].text));
   constexpr size_t kMostTimesLonger = 4;
-  if (a[0].text.size() > kLongestResultBytes / kMostTimesLonger) return TooLong(call.position);
+  if (a[0].text.size() > kTextBytesMax / kMostTimesLonger) return TooLong(call.position);
   return Value::String(encoding == Encoding::kHex      ? HexOfBytes(a[0].text)
                        : encoding == Encoding::kEscape ? EscapedBytes(a[0].text)
                                                        : Base64OfBytes(a[0].text));
@@ -156,7 +156,7 @@ absl::StatusOr<Value> ApplyToBytes(const Expr& call, std::span<const Value> a) {
   const std::string& bytes = a[0].text;
   switch (FunctionOf(call)) {
     case F::kConcat:
-      if (bytes.size() + a[1].text.size() > kLongestResultBytes) return TooLong(call.position);
+      if (bytes.size() + a[1].text.size() > kTextBytesMax) return TooLong(call.position);
       return BytesOf(bytes + a[1].text);
     case F::kLength:
     case F::kOctetLength:
@@ -171,7 +171,7 @@ absl::StatusOr<Value> ApplyToBytes(const Expr& call, std::span<const Value> a) {
     case F::kOverlay: {
       absl::StatusOr<std::string> overlaid = OverlaidBytes(call, a);
       if (!overlaid.ok()) return overlaid.status();
-      if (overlaid->size() > kLongestResultBytes) return TooLong(call.position);
+      if (overlaid->size() > kTextBytesMax) return TooLong(call.position);
       return BytesValue(*std::move(overlaid));
     }
     case F::kPosition: {

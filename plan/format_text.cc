@@ -43,7 +43,7 @@ class TextFormatter {
         continue;
       }
       NAM_RETURN_IF_ERROR(Conversion());
-      if (out_.size() > kLongestResultBytes) return TextTooLong(call_.position);
+      if (out_.size() > kTextBytesMax) return TextTooLong(call_.position);
     }
     return std::move(out_);
   }
@@ -107,7 +107,7 @@ class TextFormatter {
   void Append(const std::string& text, int64_t width, bool left) {
     const auto characters = static_cast<int64_t>(CountCharacters(text));
     const auto blanks = static_cast<size_t>(
-        std::clamp<int64_t>(width - characters, 0, static_cast<int64_t>(kLongestResultBytes) + 1));
+        std::clamp<int64_t>(width - characters, 0, static_cast<int64_t>(kTextBytesMax) + 1));
     if (!left) out_.append(blanks, ' ');
     out_.append(text);
     if (left) out_.append(blanks, ' ');

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "plan/expression.h"
 #include "plan/schema.h"
+#include "types/text_bytes.h"
 
 /// The functions that Op::kFunction calls: one table of names, types and strictness, for the binder, the
 /// checks of plans and the printer. The result depends on the arguments alone.
@@ -210,8 +211,5 @@ absl::StatusOr<Value> Apply(const Expr& call, std::span<const Value> arguments);
 
 /// Returns 22008: the timestamp is out of range.
 absl::Status TimestampOutOfRange(int position);
-
-/// The longest text that a function makes; longer is 54000.
-inline constexpr size_t kLongestResultBytes = size_t{16} << 20;
 
 }  // namespace nam::plan

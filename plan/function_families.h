@@ -29,7 +29,7 @@ inline Value UnsignedValue(size_t n) {
   return Value::Integer(static_cast<int64_t>(n));
 }
 
-/// 54000 for a text of more than kLongestResultBytes.
+/// 54000 for a text of more than kTextBytesMax.
 absl::Status TextTooLong(int position);
 /// Formats by the pattern of format(), which is not NULL.
 absl::StatusOr<std::string> FormatText(const Expr& call, std::span<const Value> arguments);

@@ -254,10 +254,10 @@ absl::StatusOr<Value> Replaced(const Expr& call, std::span<const Value> a) {
                out.append(text.substr(copied, parts[0].begin - copied));
                replacement.AppendTo(out, text, parts);
                copied = parts[0].end;
-               return which == 0 && out.size() <= kLongestResultBytes;
+               return which == 0 && out.size() <= kTextBytesMax;
              });
   out.append(text.substr(copied));
-  if (out.size() > kLongestResultBytes) return TextTooLong(call.position);
+  if (out.size() > kTextBytesMax) return TextTooLong(call.position);
   return Value::String(std::move(out));
 }
 

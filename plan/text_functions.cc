@@ -177,10 +177,10 @@ absl::StatusOr<std::string> PaddedText(const Expr& call, std::span<const Value> 
   const auto characters = static_cast<__int128>(CountCharacters(text));
   if (a[1].number <= characters || fill.empty())
     return std::string(text.substr(0, ByteOf(text, a[1].number)));
-  if (a[1].number > static_cast<__int128>(kLongestResultBytes)) return TextTooLong(call.position);
+  if (a[1].number > static_cast<__int128>(kTextBytesMax)) return TextTooLong(call.position);
   const auto wanted = static_cast<size_t>(a[1].number - characters);
   const size_t each = CountCharacters(fill);
-  if (wanted / each * fill.size() > kLongestResultBytes) return TextTooLong(call.position);
+  if (wanted / each * fill.size() > kTextBytesMax) return TextTooLong(call.position);
   std::string padding;
   for (size_t i = 0; i < wanted / each; ++i) padding.append(fill);
   padding.append(fill.substr(0, EndOfCharacters(fill, wanted % each)));
@@ -189,7 +189,7 @@ absl::StatusOr<std::string> PaddedText(const Expr& call, std::span<const Value> 
 
 absl::StatusOr<std::string> Repeated(const Expr& call, std::span<const Value> a) {
   if (a[1].number <= 0 || a[0].text.empty()) return std::string();
-  if (a[1].number > static_cast<__int128>(kLongestResultBytes / a[0].text.size()))
+  if (a[1].number > static_cast<__int128>(kTextBytesMax / a[0].text.size()))
     return TextTooLong(call.position);
   std::string out;
   for (auto n = static_cast<size_t>(a[1].number); n > 0; --n) out += a[0].text;
@@ -338,7 +338,7 @@ absl::StatusOr<Value> TextOrError(const Expr& call, std::span<const Value> a) {
     }
     case F::kReplace:
       // At most every byte becomes `to`.
-      if (!a[1].text.empty() && a[0].text.size() / a[1].text.size() * a[2].text.size() > kLongestResultBytes)
+      if (!a[1].text.empty() && a[0].text.size() / a[1].text.size() * a[2].text.size() > kTextBytesMax)
         return TextTooLong(call.position);
       return TextOf(Replace(a[0].text, a[1].text, a[2].text));
     case F::kTranslate:
@@ -426,7 +426,7 @@ absl::StatusOr<Value> ApplyToText(const Expr& call, std::span<const Value> a) {
       break;
   }
   NAM_ASSIGN_OR_RETURN(Value text, TextOrError(call, a));
-  if (text.text.size() > kLongestResultBytes) return TextTooLong(call.position);
+  if (text.text.size() > kTextBytesMax) return TextTooLong(call.position);
   return text;
 }
 

@@ -486,7 +486,7 @@ absl::StatusOr<Value> ApplyToTimes(const Expr& call, std::span<const Value> a) {
                                : a[0].type.kind == TypeKind::kInterval ? FormatInterval(call, a[0], a[1].text)
                                : a[0].type.kind == TypeKind::kTimestampTz ? ApplyToZones(call, a)
                                                                           : FormatTime(call, a[0], a[1].text);
-  if (text.ok() && text->text.size() > kLongestResultBytes) return TextTooLong(call.position);
+  if (text.ok() && text->text.size() > kTextBytesMax) return TextTooLong(call.position);
   return text;
 }
 

@@ -11,6 +11,7 @@
 #include "optimizer/replication_cost.h"
 #include "partitioner/pieces.h"
 #include "partitioner/table_metadata.h"
+#include "storage/block.h"
 #include "storage/chain_pointers.h"
 
 namespace nam::session {
@@ -38,6 +39,13 @@ uint64_t DatagramsOf(const proto::Table& table) {
   for (int p = 0; p < table.partitions_size(); ++p)
     bytes = std::max<uint64_t>(bytes, partitioner::BlockBytesOf(table, static_cast<uint32_t>(p)));
   return (bytes + fabric::kMaxDatagramBytes - 1) / fabric::kMaxDatagramBytes;
+}
+
+bool HasLongBlocks(const proto::Table& table) {
+  for (int p = 0; p < table.partitions_size(); ++p) {
+    if (partitioner::BlockBytesOf(table, static_cast<uint32_t>(p)) > storage::kMaxBlockBytes) return true;
+  }
+  return false;
 }
 
 uint64_t ColumnBytes(const proto::Table& table, const std::vector<uint32_t>& columns) {
@@ -80,6 +88,7 @@ std::string MulticastCoordinator::WhyRead(const Query& query, size_t build, Choi
     return absl::StrFormat("blocks of %d datagrams pay with %d compute servers or more", datagrams,
                            (datagrams + kDatagramsPerServer - 1) / kDatagramsPerServer);
   }
+  if (HasLongBlocks(table)) return "its texts are too long for multicast";
   if (BlocksOf(table) > kBlocksMax) return "it has too many blocks for multicast; load it with larger ones";
   return "";
 }

@@ -32,7 +32,7 @@ absl::StatusOr<uint64_t> RowsOfPages(std::span<const std::byte> pages) {
     if (pages.size() < sizeof(header)) return absl::DataLossError("a result ends within a page");
     std::memcpy(&header, pages.data(), sizeof(header));
     if (header.magic != PageHeader::kMagic || header.bytes < execution::RowLayout::kLeastPageBytes ||
-        header.bytes > std::min<uint64_t>(pages.size(), execution::RowLayout::kMostPageBytes))
+        header.bytes > std::min<uint64_t>(pages.size(), execution::RowLayout::kLongPageBytesMax))
       return absl::DataLossError("a result has something else than pages");
     rows += header.rows;
     pages = pages.subspan(header.bytes);

@@ -108,6 +108,9 @@ struct Block;  // the bytes behind RemotePtr<Block>
 
 inline constexpr uint32_t kMinBlockBytes = 1024;
 inline constexpr uint32_t kMaxBlockBytes = 1u << 20;
+/// The most bytes of a block for rows whose plain texts fit no other. It goes to memory servers and comes
+/// from them alone, in pieces.
+inline constexpr uint32_t kMaxLongBlockBytes = 64u << 20;
 
 /// The offsets within the blocks of one chain. A value.
 class BlockLayout {

@@ -50,6 +50,12 @@ absl::Status BlockSink::Write(RemotePtr<void> to, uint32_t bytes) {
   return absl::OkStatus();
 }
 
+absl::Status BlockSink::WriteLong(RemotePtr<void> to, std::span<const std::byte> block,
+                                  const std::shared_ptr<fabric::Grant>& grant) {
+  NAM_RETURN_IF_ERROR(Flush());  // the channel's buffer is needed
+  return channel_.Write(block, to, grant);
+}
+
 absl::Status BlockSink::Flush() {
   while (in_flight_ > 0) NAM_RETURN_IF_ERROR(PollCompletions());
   return absl::OkStatus();

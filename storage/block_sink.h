@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +24,11 @@ class BlockSink {
   absl::StatusOr<std::byte*> Acquire();
   /// Sends `bytes` of the last acquired block.
   absl::Status Write(RemotePtr<void> to, uint32_t bytes);
+  /// Sends a block that is longer than block_bytes_max, from the caller's memory, after all others. It is in
+  /// place when this returns. PERMISSION_DENIED if the grant is over.
+  absl::Status WriteLong(RemotePtr<void> to, std::span<const std::byte> block,
+                         const std::shared_ptr<fabric::Grant>& grant);
+  uint32_t block_bytes_max() const { return slot_bytes_; }
   /// Returns when all blocks written are in place.
   absl::Status Flush();
 

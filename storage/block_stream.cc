@@ -89,11 +89,9 @@ absl::StatusOr<bool> BlockStream::Claim() {
     chain.start = *std::move(start);
     chain.layout.Reset(table_.WidthsOf(chain.start), chain.start.block_rows,
                        PointerSlots(chain.start.blocks, table_.pointer_group), chain.start.text_bytes);
-    if (!in_place_ && uint64_t{chain.layout.bytes()} * slots_.size() > channel_.buffer().bytes()) {
-      return absl::ResourceExhaustedError(absl::StrFormat(
-          "%d blocks of %d bytes do not fit the stream's buffer of %d bytes: take a smaller window",
-          slots_.size(), chain.layout.bytes(), channel_.buffer().bytes()));
-    }
+    chain.is_long = !in_place_ && chain.layout.bytes() > channel_.buffer().bytes() / slots_.size() / 64 * 64;
+    if (chain.layout.bytes() > kMaxLongBlockBytes)
+      return absl::DataLossError(absl::StrFormat("a block of %d bytes", chain.layout.bytes()));
     FindRuns(chain.layout, table_.columns, chain.runs);
     if (chain.start.first > 0) FindRuns(chain.layout, {}, chain.prefix);
     chain.pointers.assign(chain.start.head.begin(), chain.start.head.end());
@@ -158,6 +156,13 @@ absl::Status BlockStream::Prepare(Slot& slot, uint32_t slot_number) {
     for (const ByteRange& run : runs) bytes += run.bytes;
     return LearnPointers(slot);
   }
+  if (chain.is_long) {  // nothing is in flight
+    long_block_.resize(chain.layout.bytes());
+    NAM_RETURN_IF_ERROR(channel_.Read(pointer, long_block_, options_.cancel));
+    slot.block = long_block_.data();
+    bytes += long_block_.size();
+    return LearnPointers(slot);
+  }
   const uint64_t at = channel_.buffer().bytes() / slots_.size() / 64 * 64 * slot_number;
   slot.block = channel_.buffer().data() + at;
   std::vector<fabric::WorkRequest>& batch = BatchOf(*target.queue_pair);
@@ -199,6 +204,8 @@ absl::Status BlockStream::Fill() {
   while (tail_ - head_ < slots_.size()) {
     NAM_ASSIGN_OR_RETURN(Chain * chain, ChainToPost());
     if (chain == nullptr) break;
+    // Such a block has the channel to itself.
+    if (tail_ > head_ && (chain->is_long || slots_[(tail_ - 1) % slots_.size()].chain->is_long)) break;
     const auto number = static_cast<uint32_t>(tail_ % slots_.size());
     Slot& slot = slots_[number];
     slot = Slot{chain, chain->posted++};

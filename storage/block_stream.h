@@ -111,6 +111,7 @@ class BlockStream {
     std::vector<uint64_t> pointers;  // of the blocks located so far
     uint32_t posted = 0;
     uint32_t delivered = 0;
+    bool is_long = false;  // its blocks do not fit a slot: one at a time is READ, as a whole
   };
   struct Slot {
     Chain* chain = nullptr;
@@ -148,6 +149,7 @@ class BlockStream {
   ChainSource next_chain_;
   const bool in_place_;
   std::vector<Slot> slots_;
+  std::vector<std::byte> long_block_;
   size_t chains_ahead_;  // maximum, including the one being delivered
   const bool posts_are_calls_;
   // Where posts are calls: the time of the last posts, and the number of slots still in flight at the next

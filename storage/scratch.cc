@@ -139,6 +139,18 @@ absl::StatusOr<ScratchPage> ScratchWriter::Write(std::span<const std::byte> page
   return stretch.pages;
 }
 
+absl::StatusOr<std::vector<ScratchPage>> ScratchWriter::WriteLong(std::span<const std::byte> page) {
+  std::vector<ScratchPage> pieces;
+  while (!page.empty()) {
+    const std::span<const std::byte> piece = page.first(std::min<size_t>(page.size(), slot_bytes_));
+    NAM_ASSIGN_OR_RETURN(ScratchPage place, Write(piece));
+    place.continues = !pieces.empty();
+    pieces.push_back(place);
+    page = page.subspan(piece.size());
+  }
+  return pieces;
+}
+
 absl::Status ScratchWriter::Append(std::span<const std::byte> page, ScratchStretch& stretch) {
   NAM_CHECK(page.size() <= slot_bytes_ && page.size() <= stretch.left() &&
                 stretch.pages.bytes % kPageAlignment == 0,

@@ -26,10 +26,12 @@
 ///     allocation ── Allocate ─▶ slab (256 KiB to 64 MiB, one writer) ── WRITE ─▶ page, page, page …
 namespace nam::storage {
 
-/// A page in scratch memory, or several contiguous ones.
+/// A page in scratch memory, or several contiguous ones, or a piece of one that is too long for a slot of its
+/// writer and its readers. Pieces follow each other in lists, and lie anywhere.
 struct ScratchPage {
   RemotePtr<void> at;
   uint32_t bytes = 0;
+  bool continues = false;  // a piece of the page before
 
   bool operator==(const ScratchPage&) const = default;
 };
@@ -127,6 +129,8 @@ class ScratchWriter {
   /// Returns the page's future place, valid once Flush has returned. RESOURCE_EXHAUSTED: see ScratchSpace.
   /// Unusable after an error.
   absl::StatusOr<ScratchPage> Write(std::span<const std::byte> page);
+  /// The same for a page of any length: places of its pieces, of page_bytes_max each but the last.
+  absl::StatusOr<std::vector<ScratchPage>> WriteLong(std::span<const std::byte> page);
   /// Write in two steps, for several pages in one stretch. Reserve makes room for `bytes`, a multiple of 64,
   /// with a call only for a new slab. Append adds a page of at most the bytes left; all pages but the last
   /// are multiples of 64.

@@ -127,6 +127,15 @@ ScratchReader::ScratchReader(Channel& channel, uint32_t page_bytes_max, uint32_t
 
 void ScratchReader::Start(std::vector<ScratchPage> pages) {
   NAM_CHECK(!list_.has_value() || list_->pages_left(0) == 0, "pages were left");
+  sizes_.clear();
+  for (const ScratchPage& page : pages) {
+    if (page.continues && !sizes_.empty()) {
+      sizes_.back() += page.bytes;
+    } else {
+      sizes_.push_back(page.bytes);
+    }
+  }
+  left_of_page_ = given_bytes_ = 0;
   std::vector<std::vector<ScratchPage>> one;
   one.push_back(std::move(pages));
   list_.emplace(channel_, page_bytes_max_, std::move(one), cancel_, slots_);
@@ -140,6 +149,12 @@ absl::StatusOr<std::span<std::byte>> ScratchReader::Next() {
   NAM_ASSIGN_OR_RETURN(const uint32_t slot, list_->Next(0));
   given_ = true;
   const std::span<std::byte> page = list_->Slot(slot).first(list_->bytes(slot));
+  left_of_page_ -= given_bytes_;
+  if (left_of_page_ == 0) {
+    left_of_page_ = sizes_.front();
+    sizes_.pop_front();
+  }
+  given_bytes_ = static_cast<uint32_t>(page.size());
   ++pages_;
   bytes_ += page.size();
   return page;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
@@ -86,16 +87,18 @@ class ScratchStreams {
 /// READs the pages of successive lists, and yields them in order, each valid until the next.
 class ScratchReader {
  public:
-  /// Pages have at most `page_bytes_max` bytes, a multiple of 64. Keeps `window` READs in flight. All
-  /// referenced objects must outlive the reader, which has exclusive use of the channel between Start and the
-  /// last page.
+  /// Pages and pieces have at most `page_bytes_max` bytes, a multiple of 64. Keeps `window` READs in flight.
+  /// All referenced objects must outlive the reader, which has exclusive use of the channel between Start and
+  /// the last page.
   ScratchReader(Channel& channel, uint32_t page_bytes_max, uint32_t window, const std::atomic<bool>& cancel);
 
   /// Starts the next list. All pages of the previous one must have been taken.
   void Start(std::vector<ScratchPage> pages);
-  /// The next page; empty at the end. The caller may change it, and the arbitrary bytes after it up to
-  /// page_bytes_max, until the next call. Errors as in ScratchStreams::Next.
+  /// The next page, or piece; empty at the end. The caller may change it, and the arbitrary bytes after it up
+  /// to page_bytes_max, until the next call. Errors as in ScratchStreams::Next.
   absl::StatusOr<std::span<std::byte>> Next();
+  /// The bytes of its page from this piece on. More than it has: the next pieces are of the same page.
+  uint64_t left_of_page() const { return left_of_page_; }
 
   uint64_t pages() const { return pages_; }
   uint64_t bytes() const { return bytes_; }
@@ -106,7 +109,10 @@ class ScratchReader {
   const uint32_t slots_;
   const std::atomic<bool>& cancel_;
   std::optional<ScratchStreams> list_;
-  bool given_ = false;  // a page was returned and is not released
+  bool given_ = false;          // a page was returned and is not released
+  std::deque<uint64_t> sizes_;  // of the pages that are not begun
+  uint64_t left_of_page_ = 0;
+  uint32_t given_bytes_ = 0;  // of the last piece
   uint64_t pages_ = 0, bytes_ = 0;
 };
 

@@ -65,9 +65,7 @@ class Groups {
   /// their positions from 0 on unless all are present.
   uint32_t SelectPresent(uint32_t first, uint32_t count, uint32_t* positions) const;
   /// The pages that hold keys as rows, with their texts.
-  uint64_t row_bytes() const {
-    return appender_.has_value() ? appender_->pages() * uint64_t{key_table_->layout().page_bytes()} : 0;
-  }
+  uint64_t row_bytes() const { return appender_.has_value() ? appender_->bytes() : 0; }
   GroupForm form() const { return form_; }
   /// The part of a group, of `parts`. Every set of the same form agrees.
   uint32_t PartOf(uint32_t group, uint32_t parts) const {

@@ -53,11 +53,10 @@ StoredGroups::StoredGroups(AggregateSink& sink, MemoryBudget& budget)
 
 absl::Status StoredGroups::Add(TaskContext& context, std::span<const std::byte> stored, uint64_t attempt) {
   group_count_ = 0;
-  const uint32_t page_bytes = plan_.partial_layout().page_bytes();
-  if (stored.size() % page_bytes != 0) return absl::DataLossError("groups of another server are cut off");
-  for (; !stored.empty(); stored = stored.subspan(page_bytes)) {
+  while (!stored.empty()) {
     if (context.cancelled()) return absl::CancelledError("the query was cancelled");
-    NAM_RETURN_IF_ERROR(AddPage(context, stored.first(page_bytes), attempt));
+    NAM_ASSIGN_OR_RETURN(const std::span<const std::byte> page, plan_.partial_layout().TakePage(stored));
+    NAM_RETURN_IF_ERROR(AddPage(context, page, attempt));
   }
   return absl::OkStatus();
 }

@@ -14,6 +14,7 @@
 #include "execution/exchange/endpoint.h"
 #include "execution/exchange/exchange_layout.h"
 #include "execution/partition/packed_page.h"
+#include "execution/rows/long_page.h"
 #include "execution/rows/row_hash.h"
 #include "execution/rows/row_writer.h"
 #include "execution/task.h"
@@ -35,6 +36,7 @@ class ExchangeSink::Task final : public SinkTask {
         groups_(static_cast<uint32_t>(endpoint.options().exchanges[sink.options_.exchange].size())),
         open_(groups_),
         staging_(sink.budget_),
+        long_row_(sink.budget_),
         hashes_(std::make_unique_for_overwrite<uint64_t[]>(sink.layout_.rows_max())),
         kept_(std::make_unique_for_overwrite<uint32_t[]>(sink.layout_.rows_max())) {
     std::iota(kept_.get(), kept_.get() + layout_.rows_max(), 0);
@@ -52,7 +54,8 @@ class ExchangeSink::Task final : public SinkTask {
       const Step step = Scatter(context);
       if (step != Step::kDone) return step;
       if (consumed_ == in.selection().count) break;
-      if (!Stage(context, in)) return context.Fail(frame_.error());
+      const absl::Status staged = Stage(context, in);
+      if (!staged.ok()) return context.Fail(staged);
     }
     consumed_ = 0;
     return Step::kNeedInput;
@@ -79,36 +82,88 @@ class ExchangeSink::Task final : public SinkTask {
     uint32_t rows = 0;
     uint32_t text_begin = 0;
     uint32_t packed_bytes = 0;  // set once it waits to be sent
+    uint32_t piece_bytes = 0;   // the message is a piece of a long page
     std::byte* bytes() const { return buffer->payload.data(); }
   };
 
   std::byte* staging() { return reinterpret_cast<std::byte*>(staging_.data()); }
 
-  /// Writes the chunk's next tuples to the staging page. False: the frame has the error.
-  bool Stage(TaskContext& context, const Chunk& in) {
-    layout_.Clear(staging());
-    writer_.Open(staging(), 0);
+  /// Writes the chunk's next tuples to the staging page, or one that is too long for it to a page of its own.
+  absl::Status Stage(TaskContext& context, const Chunk& in) {
+    std::byte* page = staging();
+    layout_.Clear(page);
+    writer_.Open(page, 0);
     const uint32_t before = consumed_;
-    if (!writer_.Append(frame_, in, in.selection(), consumed_, nullptr)) return false;
+    if (!writer_.Append(frame_, in, in.selection(), consumed_, nullptr)) return frame_.error();
+    if (consumed_ == before) {
+      NAM_RETURN_IF_ERROR(long_row_.Make(layout_, writer_.next_page_bytes()));
+      page = long_row_.data();
+      writer_.Open(page, 0);
+      if (!writer_.Append(frame_, in, in.selection(), consumed_, nullptr)) return frame_.error();
+      long_row_.Seal(layout_, options_.attempt);
+      long_sent_ = 0;
+    }
     staged_ = consumed_ - before;
     next_ = 0;
     context.Charge(staged_, plan::work_cost::kRouteRowPs);
     context.Charge(uint64_t{staged_} * layout_.fields(), plan::work_cost::kRouteCodePs);
-    if (!options_.keys.empty()) HashRows(layout_, options_.keys, staging(), 0, staged_, hashes_.get());
-    if (options_.filters == nullptr) return true;
+    if (!options_.keys.empty()) HashRows(layout_, options_.keys, page, 0, staged_, hashes_.get());
+    if (options_.filters == nullptr) return absl::OkStatus();
     ChargeAccesses(context, staged_, options_.filters->bytes());
     context.Charge(staged_, plan::work_cost::kFilterRowPs);
     staged_ = options_.filters->Keep(hashes_.get(), staged_, kept_.get());
-    return true;
+    return absl::OkStatus();
+  }
+
+  /// Sends the long page, in pieces that are the group's next messages. kDone: all of them.
+  Step SendLongRow(TaskContext& context) {
+    const uint32_t group = GroupOf(0);
+    OpenPage& page = open_[group];
+    const std::span<const std::byte> bytes = long_row_.bytes();
+    while (long_sent_ < bytes.size()) {
+      const bool is_piece = page.piece_bytes > 0;
+      if (!is_piece) {
+        if (page.buffer.has_value() && page.rows > 0) {
+          const Step step = Send(context, group, /*last=*/false);
+          if (step != Step::kDone) return step;
+        }
+        if (!page.buffer.has_value()) {
+          const Step step = AcquireBuffer(context, group);
+          if (step != Step::kDone) return step;
+        }
+        page.piece_bytes =
+            static_cast<uint32_t>(std::min<size_t>(layout_.page_bytes(), bytes.size() - long_sent_));
+        std::memcpy(page.bytes(), bytes.data() + long_sent_, page.piece_bytes);
+        context.Charge(page.piece_bytes, plan::work_cost::kChecksumBytePs);
+        context.Settle();
+        page.packed_bytes = page.piece_bytes;
+        page.rows = long_sent_ + page.piece_bytes == bytes.size();
+      }
+      const uint32_t sent = page.piece_bytes;
+      const Step step = Send(context, group, /*last=*/false);
+      if (step != Step::kDone) return step;
+      long_sent_ += sent;
+    }
+    ++next_;
+    return Step::kDone;
+  }
+
+  uint32_t GroupOf(uint32_t place) const {
+    return options_.keys.empty() ? 0 : ExchangePart(hashes_[place], groups_);
   }
 
   /// Copies rows of the staging page to their groups' pages. kDone: all of them.
   Step Scatter(TaskContext& context) {
+    if (!long_row_.empty()) {
+      const Step step = next_ < staged_ ? SendLongRow(context) : Step::kDone;
+      if (step == Step::kDone) long_row_.Clear();
+      return step;
+    }
     const uint32_t stride = layout_.stride();
     for (; next_ < staged_; ++next_) {
       const uint32_t place = kept_[next_];
       const std::byte* const row = staging() + kPageHeaderBytes + size_t{place} * stride;
-      const uint32_t group = options_.keys.empty() ? 0 : ExchangePart(hashes_[place], groups_);
+      const uint32_t group = GroupOf(place);
       OpenPage& page = open_[group];
       if (!page.buffer.has_value() || page.rows == layout_.rows_max() || !texts_.empty()) [[unlikely]] {
         const Step step = MakeRoom(context, group, TextBytes(row));
@@ -168,7 +223,7 @@ class ExchangeSink::Task final : public SinkTask {
   /// Sends the page; a last one may have no rows.
   Step Send(TaskContext& context, uint32_t group, bool last) {
     OpenPage& page = open_[group];
-    if (page.rows > 0 && page.packed_bytes == 0) Seal(context, page);
+    if (page.rows > 0 && page.packed_bytes == 0) Seal(context, page);  // pieces are of a sealed one
     const Endpoint::Contents contents{page.packed_bytes, page.rows, last};
     absl::StatusOr<bool> sent = endpoint_.Send(*page.buffer, contents);
     if (sent.ok() && !*sent) {
@@ -213,6 +268,8 @@ class ExchangeSink::Task final : public SinkTask {
   std::vector<size_t> texts_;      // fields
   std::vector<OpenPage> open_;     // by group
   BudgetArray<uint64_t> staging_;  // a page
+  LongPage long_row_;              // a staged row that does not fit it, alone
+  size_t long_sent_ = 0;           // its bytes
   std::unique_ptr<uint64_t[]> hashes_;
   std::unique_ptr<uint32_t[]> kept_;  // places of the rows to send; all, without filters
   uint32_t staged_ = 0, next_ = 0;    // number of those, and the first unsent one

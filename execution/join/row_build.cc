@@ -34,7 +34,7 @@ class RowBuild::Task : public SinkTask {
     uint32_t done = 0;
     while (done < rows.count) {
       if (!open_) {
-        const absl::StatusOr<uint32_t> page = build_.rows_->NewPage();
+        const absl::StatusOr<uint32_t> page = build_.rows_->NewPage(writer_.next_page_bytes());
         if (!page.ok()) return context.Fail(page.status());
         writer_.Open(build_.rows_->page(*page), *page << build_.rows_->layout().rows_shift());
         open_ = true;
@@ -85,10 +85,9 @@ std::unique_ptr<SinkTask> RowBuild::NewTask(TaskContext&) {
 }
 
 absl::Status RowBuild::AddPage(std::span<const std::byte> page) {
-  NAM_CHECK(page.size() == options_.layout.page_bytes());
-  NAM_ASSIGN_OR_RETURN(const uint32_t number, rows_->NewPage());
+  NAM_ASSIGN_OR_RETURN(const uint32_t number, rows_->NewPage(static_cast<uint32_t>(page.size())));
   std::memcpy(rows_->page(number), page.data(), page.size());
-  if (rows_->page_rows(number) > 0) SawRows();
+  if (PageHeaderOf(rows_->page(number)).rows > 0) SawRows();
   return absl::OkStatus();
 }
 

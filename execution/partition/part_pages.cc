@@ -36,8 +36,7 @@ absl::StatusOr<PartPages> PartPages::Make(std::span<const proto::Directory> dire
       run.attempt = directory.attempt();
       run.rows = part.rows();
       made.empty_ &= run.rows == 0;
-      for (int i = 0; i < part.pages_size(); ++i)
-        run.pages.push_back({storage::RemotePtr<void>::FromRaw(part.pages(i)), part.bytes(i)});
+      run.pages = PagesOf(part);
     }
   }
   return made;
@@ -50,12 +49,14 @@ uint64_t PartPages::RowsOf(uint32_t part) const {
 }
 
 PartReader::PartReader(const PartPages& pages, const RowLayout& layout, const PartBy& by,
-                       storage::Channel& channel, const std::atomic<bool>& cancel, const RowLayout* other)
+                       storage::Channel& channel, MemoryBudget& budget, const std::atomic<bool>& cancel,
+                       const RowLayout* other)
     : pages_(pages),
       layout_(layout),
       other_(other),
       by_(by),
       reader_(channel, StretchBytes(layout), kWindow, cancel),
+      long_page_(budget),
       places_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)),
       positions_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)),
       hashes_(std::make_unique_for_overwrite<uint64_t[]>(kChunkRows)) {}
@@ -82,8 +83,9 @@ std::vector<storage::ScratchPage> PartReader::TakeShare(const std::vector<PartPa
   std::vector<storage::ScratchPage> taken;
   for (const PartPages::Run& run : runs) {
     Reading reading{.run = &run};
+    bool ours = false;
     for (const storage::ScratchPage& page : run.pages) {
-      const bool ours = before_bytes * share.count / all_bytes == share.number;
+      if (!page.continues) ours = before_bytes * share.count / all_bytes == share.number;
       before_bytes += page.bytes;
       if (!ours) continue;
       taken.push_back(page);
@@ -109,6 +111,11 @@ absl::StatusOr<bool> PartReader::NextPage() {
   if (stretch_.empty()) {
     NAM_ASSIGN_OR_RETURN(stretch_, reader_.Next());
     if (stretch_.empty()) return false;
+    reads_ = 1;
+    if (reader_.left_of_page() > stretch_.size()) {
+      NAM_RETURN_IF_ERROR(NextLongPage());
+      return true;
+    }
   }
   // The memory after the READ bytes is the reader's, up to the end of the page.
   const std::span<std::byte> page(stretch_.data(), layout_.page_bytes());
@@ -118,18 +125,41 @@ absl::StatusOr<bool> PartReader::NextPage() {
   std::memcpy(&header, page.data(), sizeof(header));
   page_layout_ = other_ != nullptr && header.layout == other_->digest() ? other_ : &layout_;
   NAM_RETURN_IF_ERROR(UnpackPage(*page_layout_, page, bytes));
+  NAM_RETURN_IF_ERROR(Open(page));
+  return true;
+}
+
+absl::Status PartReader::NextLongPage() {
+  const auto bytes = static_cast<uint32_t>(reader_.left_of_page());
+  NAM_RETURN_IF_ERROR(long_page_.Reserve(bytes));
+  const std::span<std::byte> page = long_page_.bytes();
+  for (size_t done = 0; done < bytes; done += stretch_.size()) {
+    if (done > 0) {
+      NAM_ASSIGN_OR_RETURN(stretch_, reader_.Next());
+      ++reads_;
+    }
+    std::memcpy(page.data() + done, stretch_.data(), stretch_.size());
+  }
+  stretch_ = {};
+  const uint32_t digest = PageHeaderOf(page.data()).layout;
+  page_layout_ = other_ != nullptr && digest == other_->digest() ? other_ : &layout_;
+  return Open(page);
+}
+
+absl::Status PartReader::Open(std::span<const std::byte> page) {
   NAM_RETURN_IF_ERROR(page_layout_->CheckPage(page, runs_[run_].run->attempt));
   page_ = page.data();
+  page_bytes_ = static_cast<uint32_t>(page.size());
   rows_before_ += rows_;
-  rows_ = header.rows;
+  rows_ = PageHeaderOf(page_).rows;
   done_ = 0;
   run_rows_ += rows_;
-  return true;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> PartReader::HasPage() {
   while (done_ == rows_) {
-    if (page_ != nullptr && stretch_.empty() && --reads_left_ == 0) NAM_RETURN_IF_ERROR(EndRun());
+    if (page_ != nullptr && stretch_.empty() && (reads_left_ -= reads_) == 0) NAM_RETURN_IF_ERROR(EndRun());
     page_ = nullptr;
     NAM_ASSIGN_OR_RETURN(const bool more, NextPage());
     if (!more) return false;
@@ -142,7 +172,7 @@ absl::StatusOr<std::span<const std::byte>> PartReader::NextWhole() {
   if (!more || !takes_all() || done_ > 0) return std::span<const std::byte>();
   done_ = rows_;
   rows_read_ += rows_;
-  return std::span<const std::byte>(page_, layout_.page_bytes());
+  return std::span<const std::byte>(page_, page_bytes_);
 }
 
 bool PartReader::HasNullKey(uint32_t place) const {

@@ -8,7 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "execution/chunk.h"
+#include "execution/memory_budget.h"
 #include "execution/partition/parts.h"
+#include "execution/rows/long_page.h"
 #include "execution/rows/row_layout.h"
 #include "proto/pages.pb.h"
 #include "storage/scratch.h"
@@ -53,9 +55,9 @@ struct PartShare {
 class PartReader {
  public:
   /// References outlive the reader, which has the channel to itself. Some of the pages may have the `other`
-  /// layout, which has the same keys; the digest distinguishes them.
+  /// layout, which has the same keys; the digest distinguishes them. The budget pays for long pages.
   PartReader(const PartPages& pages, const RowLayout& layout, const PartBy& by, storage::Channel& channel,
-             const std::atomic<bool>& cancel, const RowLayout* other = nullptr);
+             MemoryBudget& budget, const std::atomic<bool>& cancel, const RowLayout* other = nullptr);
 
   /// Begins a part, after the one before was read to its end. Rows with a NULL key, which equal no others,
   /// are in any slice of it, by their place.
@@ -80,6 +82,9 @@ class PartReader {
 
   /// False: there is none.
   absl::StatusOr<bool> NextPage();
+  /// Puts the pieces of a long page together, of which stretch_ is the first.
+  absl::Status NextLongPage();
+  absl::Status Open(std::span<const std::byte> page);
   /// The same, if the page before has been read to its end.
   absl::StatusOr<bool> HasPage();
   bool takes_all() const { return slice_.bits == 0; }
@@ -100,9 +105,12 @@ class PartReader {
   std::vector<Reading> runs_;
   size_t run_ = 0;                // in runs_: the page's
   size_t reads_left_ = 0;         // in that run, including stretch_'s
+  size_t reads_ = 1;              // that brought the page
   uint64_t run_rows_ = 0;         // in that run, so far
   std::span<std::byte> stretch_;  // READ and not yet processed
+  LongPage long_page_;
   const std::byte* page_ = nullptr;
+  uint32_t page_bytes_ = 0;
   uint32_t rows_ = 0, done_ = 0;  // in the page
   uint64_t rows_before_ = 0;      // in the part's pages before it
   uint64_t rows_read_ = 0;

@@ -101,7 +101,7 @@ class PartedGroups::Task final : public SinkTask {
 
  private:
   /// For texts of unknown size, and of any size.
-  static constexpr uint32_t kFirstRows = 64, kFewestRows = 8;
+  static constexpr uint32_t kFirstRows = 8, kFewestRows = 1;
   /// Rows taken in at once have at most this fraction of the table's share.
   static constexpr uint64_t kPartOfTable = 8;
 

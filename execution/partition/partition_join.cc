@@ -232,7 +232,7 @@ class PartitionJoin::Task final : public SourceTask {
 
   // One side at a time has the channel.
   void Read(TaskContext& context, const PartPages& pages, const Side& side, PartShare share) {
-    reader_.emplace(pages, side.layout, side.by, *context.channels().blocks, context.cancel());
+    reader_.emplace(pages, side.layout, side.by, *context.channels().blocks, budget_, context.cancel());
     reader_->Start(part_, slice_, share);
   }
   void EndReading() {

@@ -169,7 +169,7 @@ class PartitionSource::Task final : public SourceTask {
   /// Begins anew, without memory of earlier input.
   void Begin(TaskContext& context) {
     EndReading();
-    reader_.emplace(source_.pages_, source_.layout_, source_.by_, *context.channels().blocks,
+    reader_.emplace(source_.pages_, source_.layout_, source_.by_, *context.channels().blocks, source_.budget_,
                     context.cancel(), source_.merge_ == nullptr ? nullptr : &source_.merge_->row_layout());
     merge_.reset();
     if (source_.merge_ != nullptr) merge_ = std::make_unique<MergeTable>(*source_.merge_, source_.budget_);

@@ -18,6 +18,7 @@
 #include "execution/partition/open_scratch.h"
 #include "execution/partition/packed_page.h"
 #include "execution/partition/parts.h"
+#include "execution/rows/long_page.h"
 #include "execution/rows/permute_keys.h"
 #include "execution/task.h"
 #include "plan/work_cost.h"
@@ -118,8 +119,28 @@ absl::Status PartitionWriter::Append(TaskContext& context, const Chunk& chunk, S
     writer_.Open(staging_, 0);
     const uint32_t before = done;
     if (!writer_.Append(frame_, chunk, tuples, done, nullptr)) return frame_.error();
-    NAM_RETURN_IF_ERROR(Scatter(context, done - before));
+    NAM_RETURN_IF_ERROR(done > before ? Scatter(context, done - before)
+                                      : WriteLongRow(context, chunk, tuples, done));
   }
+  return absl::OkStatus();
+}
+
+absl::Status PartitionWriter::WriteLongRow(TaskContext& context, const Chunk& chunk, Selection tuples,
+                                           uint32_t& done) {
+  LongPage page(budget_);
+  NAM_RETURN_IF_ERROR(page.Make(staged_, writer_.next_page_bytes()));
+  writer_.Open(page.data(), 0);
+  if (!writer_.Append(frame_, chunk, tuples, done, nullptr)) return frame_.error();
+  uint64_t hash = 0;
+  rows_.by.Hash(staged_, page.data(), 0, 1, &hash);
+  page.Seal(rows_.layout, rows_.attempt);
+  context.Charge(page.bytes().size(), plan::work_cost::kChecksumBytePs);
+  context.Settle();
+  const absl::StatusOr<std::vector<storage::ScratchPage>> pieces = scratch_.WriteLong(page.bytes());
+  if (!pieces.ok()) return ScratchError(pieces.status());
+  directory_.Add(PartOf(hash, rows_.by.parts), *pieces, 1);
+  ++pages_written_;
+  bytes_written_ += page.bytes().size();
   return absl::OkStatus();
 }
 

@@ -79,6 +79,8 @@ class PartitionWriter {
   /// Opens a page for a part without one.
   absl::StatusOr<std::byte*> OpenPageFor(TaskContext& context);
   absl::Status Scatter(TaskContext& context, uint32_t rows);
+  /// Writes a row that fits no page, tuples[done], on a page of its own.
+  absl::Status WriteLongRow(TaskContext& context, const Chunk& chunk, Selection tuples, uint32_t& done);
   template <uint32_t kStride>
   absl::Status ScatterRows(TaskContext& context, uint32_t rows);
   /// Scatters rows of any stride, with or without texts, in `order`, or in sequence if that is empty.

@@ -1,7 +1,6 @@
 #include "execution/rows/page_source.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "execution/rows/page_columns.h"
 #include "plan/work_cost.h"
@@ -38,9 +37,7 @@ class PageSource::Task final : public SourceTask {
       const absl::Status status = source_.layout_.CheckPage(source_.pages_[number], source_.attempt_);
       if (!status.ok()) return context.Fail(status);
     }
-    PageHeader header;
-    std::memcpy(&header, page_, sizeof(header));
-    rows_ = header.rows;
+    rows_ = source_.table_ == nullptr ? PageHeaderOf(page_).rows : source_.table_->page_rows(number);
     done_ = 0;
     return Step::kHaveMore;
   }

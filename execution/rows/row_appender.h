@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -32,12 +33,16 @@ class RowAppender {
   /// The row number of the i-th selected tuple goes to numbers[i], if that is not nullptr. RESOURCE_EXHAUSTED
   /// if the budget does not allow another page; the program's errors.
   absl::Status Append(const Chunk& chunk, Selection rows, uint32_t* numbers);
+  /// The same from rows[done] on, but returns after a long page: a chunk of such rows may need more memory
+  /// than there is, and the caller looks in between. Their numbers go to numbers[done …].
+  absl::Status AppendSome(const Chunk& chunk, Selection rows, uint32_t& done, uint32_t* numbers);
 
-  /// The number of written pages that have not been taken.
-  size_t pages() const { return pages_.size(); }
+  /// The bytes of written pages that have not been taken.
+  uint64_t bytes() const { return bytes_; }
   /// Takes the pages written so far; the appender goes on in others.
   std::vector<uint32_t> TakePages() {
     full_ = true;
+    bytes_ = 0;
     return std::exchange(pages_, {});
   }
   /// Takes only the full ones.
@@ -45,20 +50,26 @@ class RowAppender {
     if (full_) return TakePages();
     const uint32_t open = pages_.back();
     pages_.pop_back();
+    bytes_ = table_.page_bytes(open);
     return std::exchange(pages_, {open});
   }
   /// Returns pages whose rows are no longer needed; they are reused before new ones are taken.
-  void Reuse(std::span<const uint32_t> pages) { free_.insert(free_.end(), pages.begin(), pages.end()); }
+  void Reuse(std::span<const uint32_t> pages);
+  /// The bytes of these pages, which the caller owns.
+  uint64_t BytesOf(std::span<const uint32_t> pages) const;
 
  private:
   absl::Status NextPage();
+  /// A long page in the place of neighbouring free ones, if there are enough.
+  std::optional<uint32_t> JoinFree(uint32_t bytes);
 
   RowTable& table_;
   RowWriter writer_;
   Frame frame_;
   bool full_ = true;
   std::vector<uint32_t> pages_;
-  std::vector<uint32_t> free_;
+  uint64_t bytes_ = 0;          // of them
+  std::vector<uint32_t> free_;  // none is long
 };
 
 }  // namespace nam::execution

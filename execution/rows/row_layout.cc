@@ -224,8 +224,12 @@ uint32_t RowLayout::Digest() const {
   return static_cast<uint32_t>(storage::Checksum(std::as_bytes(std::span(words))));
 }
 
-void RowLayout::Clear(std::byte* page) const {
-  const PageHeader header{.bytes = page_bytes_, .text_begin = page_bytes_, .layout = digest_};
+uint64_t RowLayout::PageBytesFor(uint64_t row_bytes) const {
+  return (kPageHeaderBytes + row_bytes + page_bytes_ - 1) / page_bytes_ * page_bytes_;
+}
+
+void RowLayout::Clear(std::byte* page, uint32_t bytes) const {
+  const PageHeader header{.bytes = bytes, .text_begin = bytes, .layout = digest_};
   std::memcpy(page, &header, sizeof(header));
 }
 
@@ -242,7 +246,8 @@ absl::Status RowLayout::CheckHeader(std::span<const std::byte> page, const PageH
   if (header.magic != PageHeader::kMagic || header.bytes != page.size()) return Broken("its header");
   if (header.layout != digest_) return Broken("it is of another plan");
   if (header.attempt != attempt) return Broken("it is of another attempt");
-  if (header.text_begin > page_bytes_ || header.rows > rows_max_ ||
+  const uint32_t rows_max = header.bytes > page_bytes_ ? 1 : rows_max_;
+  if (header.text_begin > header.bytes || header.rows > rows_max ||
       kPageHeaderBytes + header.rows * stride_ > header.text_begin) {
     return Broken("its rows and texts overlap");
   }
@@ -252,7 +257,7 @@ absl::Status RowLayout::CheckHeader(std::span<const std::byte> page, const PageH
 
 absl::Status RowLayout::CheckPage(std::span<const std::byte> page, uint64_t attempt) const {
   NAM_CHECK(!local_, "rows of codes do not come from elsewhere");
-  if (page.size() != page_bytes_) return Broken("its size");
+  if (!IsPageSize(page.size())) return Broken("its size");
   const PageHeader header = PageHeaderOf(page.data());
   NAM_RETURN_IF_ERROR(CheckHeader(page, header, attempt));
   bool hold = true;
@@ -268,6 +273,15 @@ absl::Status RowLayout::CheckPage(std::span<const std::byte> page, uint64_t atte
         return (std::to_integer<uint8_t>(row[stride_ - 1]) & unused_null_bits_) == 0;
       });
   return zero ? absl::OkStatus() : Broken("its validity bits");
+}
+
+absl::StatusOr<std::span<const std::byte>> RowLayout::TakePage(std::span<const std::byte>& pages) const {
+  if (pages.size() < page_bytes_) return Broken("it is cut off");
+  const uint32_t bytes = PageHeaderOf(pages.data()).bytes;
+  if (!IsPageSize(bytes) || bytes > pages.size()) return Broken("its size");
+  const std::span<const std::byte> page = pages.first(bytes);
+  pages = pages.subspan(bytes);
+  return page;
 }
 
 bool RowLayout::PairsHold(const std::byte* first, uint32_t rows) const {
@@ -294,7 +308,7 @@ bool RowLayout::FieldHolds(std::span<const std::byte> page, const PageHeader& he
       const auto offset = field.Stored<uint32_t>(row);
       const auto bytes = field.Stored<uint32_t>(row + sizeof(offset));
       return offset == 0 ? bytes == 0
-                         : offset >= header.text_begin && uint64_t{offset} + bytes <= page_bytes_;
+                         : offset >= header.text_begin && uint64_t{offset} + bytes <= page.size();
     });
   }
   if (field.width == 16) {

@@ -25,13 +25,22 @@
 ///     text: ├ u32 offset in the page ┼ u32 bytes ┤; offset 0: an empty one
 ///
 /// A tuple of two 4-byte fields takes 8 bytes. Equal values have equal bytes, except texts: NULL fields and
-/// unused bits are 0. A row and its texts lie in one page: longer ones are refused (RowWriter).
+/// unused bits are 0.
+///
+/// A row and its texts lie in one page. One that fits no page of the layout's size has a *long page* of its
+/// own: as many such pages as it takes, in one piece, with one header and one row. A text's offset counts
+/// from the header in any case, so whoever reads texts need not know.
+///
+///     0        32                page_bytes           2·page_bytes         3·page_bytes
+///     ├ header ┼ row 0 ┼ free ┼ … text ┼ text … ┼ … text ┼ text … ┼ … text ┤          `bytes` = 3·page_bytes
+///
+/// In scratch memory and in messages it goes in pieces, in order, with none between them.
 namespace nam::execution {
 
 struct PageHeader {
   static constexpr uint32_t kMagic = 0x504d414e;  // "NAMP"
   uint32_t magic = kMagic;
-  uint32_t bytes = 0;  // the page's
+  uint32_t bytes = 0;  // the page's: the layout's page_bytes, or for a long page a multiple of them
   uint32_t rows = 0;
   uint32_t text_begin = 0;  // offset of the lowest byte of text; equals `bytes` if there is none
   uint32_t layout = 0;      // RowLayout::digest: rejects pages of other plans
@@ -54,7 +63,12 @@ class RowLayout {
   /// The least is a message that a network card sends at its full rate.
   static constexpr uint32_t kLeastPageBytes = 2 << 10, kSmallPageBytes = 16 << 10, kMostPageBytes = 64 << 10;
   static_assert(kPageHeaderBytes + storage::kRowBytesMax + storage::kColumnsMax / 8 <= kMostPageBytes,
-                "any row of a table fits such a page");
+                "any row of a record table fits such a page");
+  /// The most bytes of a long page: a row of 63 of the longest texts.
+  static constexpr uint32_t kLongPageBytesMax = 1u << 30;
+  static_assert(kPageHeaderBytes + storage::kLongRowBytesMax + storage::kColumnsMax / 8 + kMostPageBytes <=
+                    kLongPageBytesMax,
+                "any row of a columnar table fits such a page");
 
   /// Numbers take the bytes that their bounds need; dates and timestamps take those of their type, others
   /// without bounds 16. INVALID_ARGUMENT if a row without its texts takes more than a quarter of a page, or
@@ -91,8 +105,18 @@ class RowLayout {
   uint32_t nulls_offset() const { return nulls_offset_; }
   uint32_t null_bytes() const { return null_bytes_; }
 
+  /// The bytes of a page for a row of so many bytes, with its texts: page_bytes(), or a long page's.
+  uint64_t PageBytesFor(uint64_t row_bytes) const;
+  /// Whether a page may have so many bytes.
+  bool IsPageSize(uint64_t bytes) const {
+    return bytes == page_bytes_ ||
+           (bytes > page_bytes_ && bytes % page_bytes_ == 0 && bytes <= kLongPageBytesMax);
+  }
+
   /// Makes this memory, aligned to 8 bytes, a page without rows.
-  void Clear(std::byte* page) const;
+  void Clear(std::byte* page) const { Clear(page, page_bytes_); }
+  /// The same for a page of another size, which is long.
+  void Clear(std::byte* page, uint32_t bytes) const;
   /// Prepares a page to leave the process: writes attempt and checksum. Not for local layouts.
   void Seal(std::byte* page, uint64_t attempt) const;
   /// Checks a page from elsewhere, in memory that does not change any more: DATA_LOSS unless its header is of
@@ -100,6 +124,9 @@ class RowLayout {
   /// page's text, every number within its bounds, and NULL fields are 0. A page that passes is safe to read,
   /// whatever its bytes. Pages that were written here and sealed pass.
   absl::Status CheckPage(std::span<const std::byte> page, uint64_t attempt) const;
+  /// Takes the first page off consecutive ones, of this layout or another with pages of its size. DATA_LOSS
+  /// if they end within it. It is not checked.
+  absl::StatusOr<std::span<const std::byte>> TakePage(std::span<const std::byte>& pages) const;
 
   bool IsNull(const std::byte* row, size_t i) const { return fields_[i].IsNull(row); }
   /// The number in a field that is not NULL, of a page that was checked or written here. Decodes codes.

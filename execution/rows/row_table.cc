@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/process_limits.h"
 #include "base/status_macros.h"
 #include "execution/mapping_pool.h"
@@ -61,22 +62,45 @@ RowTable::~RowTable() {
   budget_.Release(used_bytes);
 }
 
-absl::StatusOr<uint32_t> RowTable::NewPage() {
-  const uint64_t bytes = layout_.page_bytes();
+absl::StatusOr<uint32_t> RowTable::NewPage(uint32_t bytes) {
+  NAM_CHECK(layout_.IsPageSize(bytes));
+  const uint32_t pages = bytes / layout_.page_bytes();
   if (!budget_.Reserve(bytes)) return absl::ResourceExhaustedError("the query's memory is used up");
   uint32_t number;
   {
     const MutexLock lock(mutex_);
     number = pages_.load(std::memory_order_relaxed);
-    if (number == pages_max_ || !Commit((uint64_t{number} + 1) * bytes)) {
+    const uint64_t end = uint64_t{number} + pages;
+    if (end > pages_max_ || !Commit(end * layout_.page_bytes())) {
       budget_.Release(bytes);
-      if (number != pages_max_) return NoAddressesLeft("a query's rows");
+      if (end <= pages_max_) return NoAddressesLeft("a query's rows");
       return absl::ResourceExhaustedError("a table of rows has all its pages");
     }
-    pages_.store(number + 1, std::memory_order_release);
+    if (pages > 1) SetContinues(number + 1, pages - 1, true);
+    pages_.store(static_cast<uint32_t>(end), std::memory_order_release);
   }
-  layout_.Clear(page(number));
+  layout_.Clear(page(number), bytes);
   return number;
+}
+
+void RowTable::SetContinues(uint32_t number, uint32_t pages, bool continues) {
+  if (continues_.size() < uint64_t{number} + pages) continues_.resize(uint64_t{number} + pages);
+  std::fill_n(continues_.begin() + number, pages, static_cast<uint8_t>(continues));
+}
+
+uint32_t RowTable::Split(uint32_t number) {
+  const uint32_t pages = page_bytes(number) / layout_.page_bytes();
+  for (uint32_t i = 0; i < pages; ++i) layout_.Clear(page(number + i));
+  if (pages == 1) return pages;
+  const MutexLock lock(mutex_);
+  SetContinues(number + 1, pages - 1, false);
+  return pages;
+}
+
+void RowTable::Join(uint32_t number, uint32_t bytes) {
+  layout_.Clear(page(number), bytes);
+  const MutexLock lock(mutex_);
+  SetContinues(number + 1, bytes / layout_.page_bytes() - 1, true);
 }
 
 bool RowTable::Commit(uint64_t bytes) {

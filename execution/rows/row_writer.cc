@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "execution/rows/row_kernels.h"
 #include "types/sql_error.h"
+#include "types/text_bytes.h"
 
 namespace nam::execution {
 
@@ -242,6 +243,7 @@ bool StoreTexts(const RowField& field, const Target& target, std::byte* page, co
 RowWriter::RowWriter(const RowLayout& layout, const Program& program)
     : layout_(layout),
       program_(program),
+      next_page_bytes_(layout.page_bytes()),
       codes_(layout.fields()),
       vectors_(layout.fields()),
       positions_(kChunkRows),
@@ -266,7 +268,10 @@ bool RowWriter::Append(Frame& frame, const Chunk& chunk, Selection rows, uint32_
   PageHeader& header = MutableHeader(page_);
   const uint32_t stride = layout_.stride();
   const uint32_t end = kPageHeaderBytes + header.rows * stride;
-  Selection next = Next(rows, done, (header.text_begin - end) / stride);
+  uint32_t room = (header.text_begin - end) / stride;
+  if (header.bytes > layout_.page_bytes()) room = 1;  // RowsThatFit knows whether it is taken
+  next_page_bytes_ = layout_.page_bytes();
+  Selection next = Next(rows, done, room);
   if (next.count == 0) return true;
   if (!Evaluate(frame, chunk, next)) return false;
   if (!texts_.empty()) next.count = RowsThatFit(frame, next);
@@ -330,15 +335,32 @@ uint32_t RowWriter::RowsThatFit(Frame& frame, Selection rows) {
   }
   const PageHeader& header = MutableHeader(page_);
   uint64_t left = header.text_begin - (kPageHeaderBytes + header.rows * layout_.stride());
+  if (header.rows > 0 && header.bytes > layout_.page_bytes()) left = 0;  // a long page has one row
   uint32_t count = 0;
   for (; count < rows.count && bytes_[count] <= left; ++count) left -= bytes_[count];
-  const uint32_t most = layout_.page_bytes() - kPageHeaderBytes;
-  if (count == 0 && bytes_[0] > most) {
-    frame.Fail(UserError(
-        sqlstate::kLimitExceeded, absl::StrCat("a row of ", bytes_[0], " bytes is longer than ", most), -1,
-        "joins, sorting and grouping keep rows whole, with their texts; select fewer or shorter ones"));
-  }
+  if (count == 0 && bytes_[0] > layout_.page_bytes() - kPageHeaderBytes)
+    WantLongPage(frame, rows[0], bytes_[0]);
   return count;
+}
+
+void RowWriter::WantLongPage(Frame& frame, uint32_t position, uint64_t bytes) {
+  for (const size_t field : texts_) {
+    const Vector& texts = *vectors_[field];
+    const size_t size = texts.null(position) ? 0 : texts.text[position].size();
+    if (size <= kTextBytesMax) continue;
+    return frame.Fail(UserError(sqlstate::kLimitExceeded,
+                                absl::StrCat("a text of ", size, " bytes is longer than ", kTextBytesMax), -1,
+                                "cut it into several rows"));
+  }
+  const uint64_t page_bytes = layout_.PageBytesFor(bytes);
+  if (page_bytes <= RowLayout::kLongPageBytesMax) {
+    next_page_bytes_ = static_cast<uint32_t>(page_bytes);
+    return;
+  }
+  frame.Fail(UserError(
+      sqlstate::kLimitExceeded,
+      absl::StrCat("a row of ", bytes, " bytes is longer than ", RowLayout::kLongPageBytesMax), -1,
+      "joins, sorting and grouping keep rows whole, with their texts; select fewer or shorter ones"));
 }
 
 /// Copies rows of two numbers of 4 bytes. False: they have another form, or some are outside of the bounds.

@@ -23,9 +23,13 @@ class RowWriter {
   /// numbers go to numbers[0 …), if that is not nullptr. False: the frame has the error. The page is full if
   /// `done` is still below rows.count.
   ///
-  /// A row lies in one page with its texts: one that fits no page is refused with 54000 (docs/operations.md).
-  /// A number outside of the plan's bounds, or a NULL where the plan has none, is XX000.
+  /// A row lies in one page with its texts. A text of more than kTextBytesMax, or a row that fits no long
+  /// page, is refused with 54000 (docs/operations.md). A number outside of the plan's bounds, or a NULL where
+  /// the plan has none, is XX000.
   bool Append(Frame& frame, const Chunk& chunk, Selection rows, uint32_t& done, uint32_t* numbers);
+  /// How large the next page must be, after Append has found the page full: page_bytes(), or the size of a
+  /// long page, for a row that fits no other.
+  uint32_t next_page_bytes() const { return next_page_bytes_; }
 
  private:
   /// rows[done] and later ones, at most `most`.
@@ -37,6 +41,9 @@ class RowWriter {
   /// The number of rows that fit the page with their texts. 0: the next one needs another page, or the frame
   /// has the error.
   uint32_t RowsThatFit(Frame& frame, Selection rows);
+  /// For a row of so many bytes that does not fit any page of the layout's size. The frame may have the
+  /// error.
+  void WantLongPage(Frame& frame, uint32_t position, uint64_t bytes);
   bool WritePairs(std::byte* first, Selection rows);
   /// False if a value does not fit the field.
   bool WriteField(size_t field, std::byte* first, Selection rows);
@@ -47,6 +54,7 @@ class RowWriter {
   std::vector<size_t> texts_;                   // fields
   std::byte* page_ = nullptr;
   uint32_t first_row_number_ = 0;
+  uint32_t next_page_bytes_;
   // For one call.
   std::vector<const Column*> codes_;    // by field: copied from here …
   std::vector<const Vector*> vectors_;  // … or else from here

@@ -10,8 +10,6 @@ namespace nam::execution {
 
 absl::Status StoredRows::Feed(std::span<const std::byte> pages, uint64_t attempt) {
   NAM_CHECK(pages_.empty() && done_ == rows_, "the pages before are used up");
-  if (pages.size() % layout_.page_bytes() != 0)
-    return absl::DataLossError("rows of another server are cut off");
   pages_ = pages;
   attempt_ = attempt;
   return absl::OkStatus();
@@ -22,8 +20,9 @@ Step StoredRows::Next(TaskContext& context, Chunk& out) {
   while (done_ == rows_) {
     if (context.cancelled()) return context.Fail(absl::CancelledError("the query was cancelled"));
     if (pages_.empty()) return ended_ ? Step::kDone : Step::kNeedInput;
-    page_ = pages_.first(layout_.page_bytes());
-    pages_ = pages_.subspan(page_.size());
+    const absl::StatusOr<std::span<const std::byte>> page = layout_.TakePage(pages_);
+    if (!page.ok()) return context.Fail(page.status());
+    page_ = *page;
     const absl::Status checked = layout_.CheckPage(page_, attempt_);
     if (!checked.ok()) return context.Fail(checked);
     PageHeader header;

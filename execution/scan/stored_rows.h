@@ -19,7 +19,6 @@ class StoredRows final : public SourceTask {
   explicit StoredRows(const RowLayout& layout) : layout_(layout), places_(kChunkRows) {}
 
   /// Takes in the consecutive pages of an attempt. They stay in place until Next returns kNeedInput.
-  /// DATA_LOSS if they are not a whole number of pages.
   absl::Status Feed(std::span<const std::byte> pages, uint64_t attempt);
   /// No attempt follows.
   void End() { ended_ = true; }

@@ -10,10 +10,11 @@ void PageWindow::Add(std::span<const uint32_t> pages, RowAppender& appender) {
   {
     const MutexLock lock(mutex_);
     pages_.insert(pages_.end(), pages.begin(), pages.end());
+    bytes_ += appender.BytesOf(pages);
     const size_t reused = std::min(pages.size(), free_.size());
     appender.Reuse(std::span(free_).last(reused));
     free_.resize(free_.size() - reused);
-    filled = gate_ == nullptr && pages_.size() >= pages_max_;
+    filled = gate_ == nullptr && bytes_ >= bytes_max_;
     if (filled) {
       gate_ = std::make_shared<Gate>();
       full_now_.store(true, std::memory_order_release);
@@ -27,6 +28,7 @@ std::vector<uint32_t> PageWindow::Take() {
   if (gate_ != nullptr) gate_->Open();
   gate_.reset();
   full_now_.store(false, std::memory_order_release);
+  bytes_ = 0;
   return std::exchange(pages_, {});
 }
 

@@ -16,15 +16,15 @@ namespace nam::execution {
 
 /// Rows that leave a sink while its tasks run: the full pages, a window of them at a time.
 ///
-///     tasks ─▶ open pages ─▶ full pages ─ pages_max of them: tasks wait ─▶ Take ─▶ read elsewhere ─┐
+///     tasks ─▶ open pages ─▶ full pages ─ bytes_max of them: tasks wait ─▶ Take ─▶ read elsewhere ─┐
 ///       ▲                                                                                          │
 ///       └───────────────────────── pages to use again ◀───────────────────────────── GiveBack ◀────┘
 ///
 /// Tasks go on as soon as a window has been taken. So the table has the pages of two windows, and beside them
-/// what each task needs for one chunk. Thread-safe.
+/// what each task needs for a slice of a chunk. Thread-safe.
 class PageWindow {
  public:
-  explicit PageWindow(uint64_t pages_max) : pages_max_(pages_max) {}
+  explicit PageWindow(uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
   /// Called whenever a window has become full, on the thread of the task that filled it. Set before tasks
   /// run.
@@ -46,12 +46,13 @@ class PageWindow {
   void GiveBack(std::span<const uint32_t> pages);
 
  private:
-  const uint64_t pages_max_;
+  const uint64_t bytes_max_;
   std::function<void()> told_;
   std::atomic<bool> full_now_ = false;  // changed with mutex_
   mutable Mutex mutex_;
   std::shared_ptr<Gate> gate_ ABSL_GUARDED_BY(mutex_);   // null: tasks need not wait
   std::vector<uint32_t> pages_ ABSL_GUARDED_BY(mutex_);  // full ones
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;           // of them
   std::vector<uint32_t> free_ ABSL_GUARDED_BY(mutex_);
 };
 

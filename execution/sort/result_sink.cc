@@ -14,18 +14,27 @@ class ResultSink::Task final : public SinkTask {
   explicit Task(ResultSink& sink) : sink_(sink), appender_(*sink.table_, sink.plan_.slots()) {}
 
   Step Consume(TaskContext& context, const Chunk& in) override {
-    if (PageWindow* const window = sink_.window_.get(); window != nullptr) {
-      gate_ = window->Closed();
+    if (sink_.window_ != nullptr) {
+      gate_ = sink_.window_->Closed();
       if (gate_ != nullptr) return context.BlockOn(*gate_);
     }
-    Selection rows = in.selection();
-    const uint64_t taken = sink_.taken_.fetch_add(rows.count, std::memory_order_relaxed);
-    if (taken >= sink_.limit_) return Step::kDone;
-    rows.count = static_cast<uint32_t>(std::min<uint64_t>(rows.count, sink_.limit_ - taken));
-    context.Charge(rows.count, plan::work_cost::kSinkRowPs);
-    const absl::Status status = appender_.Append(in, rows, nullptr);
-    if (!status.ok()) return context.Fail(status);
-    if (sink_.window_ != nullptr) sink_.window_->Add(appender_.TakeFullPages(), appender_);
+    if (done_ == 0) {
+      rows_ = in.selection();
+      const uint64_t taken = sink_.taken_.fetch_add(rows_.count, std::memory_order_relaxed);
+      if (taken >= sink_.limit_) return Step::kDone;
+      rows_.count = static_cast<uint32_t>(std::min<uint64_t>(rows_.count, sink_.limit_ - taken));
+      context.Charge(rows_.count, plan::work_cost::kSinkRowPs);
+    }
+    while (done_ < rows_.count) {
+      const absl::Status status = appender_.AppendSome(in, rows_, done_, nullptr);
+      if (!status.ok()) return context.Fail(status);
+      if (sink_.window_ == nullptr) continue;
+      sink_.window_->Add(appender_.TakeFullPages(), appender_);
+      if (done_ == rows_.count) break;
+      gate_ = sink_.window_->Closed();
+      if (gate_ != nullptr) return context.BlockOn(*gate_);
+    }
+    done_ = 0;
     return sink_.Satisfied() ? Step::kDone : Step::kNeedInput;
   }
 
@@ -37,6 +46,8 @@ class ResultSink::Task final : public SinkTask {
  private:
   ResultSink& sink_;
   RowAppender appender_;
+  Selection rows_;                    // of the chunk, without those beyond the limit
+  uint32_t done_ = 0;                 // of them; 0: the chunk is new
   std::shared_ptr<const Gate> gate_;  // the task waits for it
 };
 
@@ -46,8 +57,7 @@ absl::StatusOr<std::unique_ptr<ResultSink>> ResultSink::Make(const RowsPlan& pla
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RowTable> table,
                        RowTable::Make(plan.layout(), budget, PagesMax(plan.layout(), budget)));
   std::unique_ptr<PageWindow> window;
-  if (window_bytes > 0)
-    window = std::make_unique<PageWindow>(std::max<uint64_t>(window_bytes / plan.layout().page_bytes(), 1));
+  if (window_bytes > 0) window = std::make_unique<PageWindow>(window_bytes);
   return std::unique_ptr<ResultSink>(
       new ResultSink(plan, limit.value_or(UINT64_MAX), std::move(table), std::move(window)));
 }
@@ -61,7 +71,7 @@ std::vector<uint32_t> ResultSink::StoreWindow(uint64_t attempt,
   std::vector<uint32_t> taken = window_->Take();
   for (const uint32_t page : taken) {
     table_->layout().Seal(table_->page(page), attempt);
-    pages.emplace_back(table_->page(page), table_->layout().page_bytes());
+    pages.emplace_back(table_->page(page), table_->page_bytes(page));
   }
   return taken;
 }

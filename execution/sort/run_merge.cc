@@ -21,10 +21,33 @@ uint64_t RunBytes(const RowLayout& layout) {
          kChunkRows * sizeof(uint64_t) + 256;
 }
 
-std::vector<std::vector<storage::ScratchPage>> PagesOf(std::vector<ScratchRun>& runs) {
+std::vector<std::vector<storage::ScratchPage>> PagesOfRuns(std::span<const ScratchRun> runs) {
   std::vector<std::vector<storage::ScratchPage>> pages;
-  for (ScratchRun& run : runs) pages.push_back(std::move(run.pages));
+  for (const ScratchRun& run : runs) pages.push_back(run.pages);
   return pages;
+}
+
+/// Number and bytes of each long page, the last first.
+std::vector<std::pair<size_t, uint32_t>> LongPagesOf(const ScratchRun& run) {
+  std::vector<std::pair<size_t, uint32_t>> long_pages;
+  size_t page = 0;
+  for (size_t i = 0; i < run.pages.size(); ++i) {
+    if (!run.pages[i].continues) {
+      ++page;
+    } else if (long_pages.empty() || long_pages.back().first != page - 1) {
+      long_pages.emplace_back(page - 1, run.pages[i - 1].bytes + run.pages[i].bytes);
+    } else {
+      long_pages.back().second += run.pages[i].bytes;
+    }
+  }
+  std::reverse(long_pages.begin(), long_pages.end());
+  return long_pages;
+}
+
+uint64_t LongBytes(std::span<const ScratchRun> runs) {
+  uint64_t bytes = 0;
+  for (const ScratchRun& run : runs) bytes += LongestPageOf(run);
+  return bytes;
 }
 
 absl::Status Broken(const char* what) {
@@ -33,10 +56,14 @@ absl::Status Broken(const char* what) {
 
 }  // namespace
 
-uint32_t RunMerge::RunsMax(const RowsPlan& plan, const MemoryBudget& budget) {
+uint32_t RunMerge::RunsMax(const RowsPlan& plan, std::span<const ScratchRun> runs_to_merge,
+                           const MemoryBudget& budget) {
+  const RowLayout& layout = plan.layout();
+  uint32_t longest = 0;
+  for (const ScratchRun& run : runs_to_merge) longest = std::max(longest, LongestPageOf(run));
   const uint64_t left = budget.bytes() - std::min(budget.used(), budget.bytes());
-  const uint64_t numbered = plan.layout().pages_max() / storage::ScratchStreams::kPagesOfAList;
-  const uint64_t runs = std::min(left / 2 / RunBytes(plan.layout()), numbered);
+  const uint64_t pages = storage::ScratchStreams::kPagesOfAList + longest / layout.page_bytes();
+  const uint64_t runs = std::min(left / 2 / (RunBytes(layout) + longest), layout.pages_max() / pages);
   return runs < 2 ? 0 : static_cast<uint32_t>(runs);
 }
 
@@ -45,10 +72,13 @@ absl::StatusOr<std::unique_ptr<RunMerge>> RunMerge::Make(const RowsPlan& plan,
                                                          std::vector<ScratchRun> runs,
                                                          const OpenChannel& open, MemoryBudget& budget,
                                                          const std::atomic<bool>& cancel) {
-  const uint64_t bytes = runs.size() * RunBytes(plan.layout());
+  const uint64_t long_bytes = LongBytes(runs);
+  const uint64_t bytes = runs.size() * RunBytes(plan.layout()) + long_bytes;
   if (!budget.Reserve(bytes)) return OverBudget(budget);
   absl::StatusOr<std::unique_ptr<storage::Channel>> channel = open(std::max<uint64_t>(
-      uint64_t{storage::ScratchStreams::kPagesOfAList} * plan.layout().page_bytes() * runs.size(), 1));
+      uint64_t{storage::ScratchStreams::kPagesOfAList} * plan.layout().page_bytes() * runs.size() +
+          long_bytes,
+      1));
   if (!channel.ok()) {
     budget.Release(bytes);
     return channel.status();
@@ -65,7 +95,7 @@ RunMerge::RunMerge(const RowsPlan& plan, std::span<const OrderSlot> order, std::
       budget_(budget),
       bytes_(bytes),
       channel_(std::move(channel)),
-      streams_(*channel_, plan.layout().page_bytes(), PagesOf(runs), cancel),
+      streams_(*channel_, plan.layout().page_bytes(), PagesOfRuns(runs), cancel),
       order_(plan.layout(), channel_->buffer().data(), order),
       frame_(plan.slots().NewFrame()),
       keys_(plan.schema().size(), 0),
@@ -73,9 +103,15 @@ RunMerge::RunMerge(const RowsPlan& plan, std::span<const OrderSlot> order, std::
       places_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)),
       numbers_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)) {
   NAM_CHECK(!order_.empty(), "runs are sorted");
+  const uint32_t page_bytes = plan.layout().page_bytes();
+  auto long_slot = static_cast<uint32_t>(storage::ScratchStreams::kPagesOfAList * runs.size());
   for (size_t r = 0; r < runs.size(); ++r) {
-    cursors_[r].attempt = runs[r].attempt;
-    cursors_[r].rows_left = runs[r].rows;
+    Cursor& cursor = cursors_[r];
+    cursor.attempt = runs[r].attempt;
+    cursor.rows_left = runs[r].rows;
+    cursor.long_slot = long_slot;
+    long_slot += LongestPageOf(runs[r]) / page_bytes;
+    cursor.long_pages = LongPagesOf(runs[r]);
   }
   for (size_t i = 0; i < keys_.columns().size(); ++i) {
     const RowField& field = plan.layout().field(i);
@@ -111,9 +147,18 @@ absl::StatusOr<bool> RunMerge::BeginPage(TaskContext& context, uint32_t run) {
     cursor.prefixes.reset();
     return false;
   }
-  NAM_ASSIGN_OR_RETURN(cursor.slot, streams_.Next(run));
-  const std::span<std::byte> page = streams_.Slot(cursor.slot);
-  NAM_RETURN_IF_ERROR(UnpackPage(plan_.layout(), page, streams_.bytes(cursor.slot)));
+  std::span<std::byte> page;
+  cursor.is_long = NextIsLong(cursor);
+  if (cursor.is_long) {
+    cursor.slot = cursor.long_slot;
+    NAM_ASSIGN_OR_RETURN(page, ReadLongPage(run, cursor.long_pages.back().second));
+    cursor.long_pages.pop_back();
+  } else {
+    NAM_ASSIGN_OR_RETURN(cursor.slot, streams_.Next(run));
+    page = streams_.Slot(cursor.slot);
+    NAM_RETURN_IF_ERROR(UnpackPage(plan_.layout(), page, streams_.bytes(cursor.slot)));
+  }
+  ++cursor.page;
   NAM_RETURN_IF_ERROR(plan_.layout().CheckPage(page, cursor.attempt));
   context.Charge(page.size(), plan::work_cost::kChecksumBytePs);
   PageHeader header;
@@ -125,6 +170,19 @@ absl::StatusOr<bool> RunMerge::BeginPage(TaskContext& context, uint32_t run) {
   cursor.place = cursor.end = 0;
   NAM_RETURN_IF_ERROR(LoadPrefixes(cursor));
   return true;
+}
+
+absl::StatusOr<std::span<std::byte>> RunMerge::ReadLongPage(uint32_t run, uint32_t bytes) {
+  const uint64_t offset = uint64_t{cursors_[run].long_slot} * plan_.layout().page_bytes();
+  const std::span<std::byte> page(channel_->buffer().data() + offset, bytes);
+  for (size_t done = 0; done < bytes;) {
+    NAM_ASSIGN_OR_RETURN(const uint32_t slot, streams_.Next(run));
+    const std::span<const std::byte> piece = streams_.Slot(slot).first(streams_.bytes(slot));
+    std::memcpy(page.data() + done, piece.data(), piece.size());
+    done += piece.size();
+    NAM_RETURN_IF_ERROR(streams_.Release(run));
+  }
+  return page;
 }
 
 absl::Status RunMerge::LoadPrefixes(Cursor& cursor) {
@@ -162,10 +220,11 @@ absl::StatusOr<bool> RunMerge::Advance(TaskContext& context) {
   const uint32_t run = heads_[0].run;
   Cursor& cursor = cursors_[run];
   bool more = true;
-  if (!std::exchange(waits_, false) && ++cursor.place == cursor.rows) used_up_.push_back(run);
+  const bool waited = std::exchange(waits_, false);
+  if (!waited && ++cursor.place == cursor.rows && !cursor.is_long) used_up_.push_back(run);
   if (cursor.place == cursor.rows) {
-    // The chunk points to both of its pages.
-    if (streams_.pages_left(run) > 0 && !streams_.HasRoom(run)) {
+    // The chunk points to both of its pages, or to one that must be released before a long one is READ.
+    if (streams_.pages_left(run) > 0 && (!streams_.HasRoom(run) || (NextIsLong(cursor) && !waited))) {
       waits_ = true;
       return false;
     }

@@ -43,22 +43,25 @@ class RunSink::Task final : public SinkTask {
  private:
   absl::Status Add(TaskContext& context, const Chunk& in) {
     return slices_.ForEach(in.selection(), [&](Selection rows) -> absl::Status {
-      if (Held() >= sink_.share_) NAM_RETURN_IF_ERROR(WriteAll(context));
-      NAM_RETURN_IF_ERROR(appender_.Append(in, rows, nullptr));
-      rows_ += rows.count;
-      TakeFull();
+      for (uint32_t done = 0; done < rows.count;) {
+        if (Held() >= sink_.share_) NAM_RETURN_IF_ERROR(WriteAll(context));
+        const uint32_t before = done;
+        NAM_RETURN_IF_ERROR(appender_.AppendSome(in, rows, done, nullptr));
+        rows_ += done - before;
+        TakeFull();
+      }
       return absl::OkStatus();
     });
   }
 
   void TakeFull() {
-    for (const uint32_t page : appender_.TakeFullPages()) pages_.push_back(page);
+    const std::vector<uint32_t> full = appender_.TakeFullPages();
+    held_bytes_ += appender_.BytesOf(full);
+    pages_.insert(pages_.end(), full.begin(), full.end());
   }
 
   /// Includes the array that sorts them.
-  uint64_t Held() const {
-    return pages_.size() * uint64_t{sink_.table_->layout().page_bytes()} + rows_ * sizeof(OrderedRow);
-  }
+  uint64_t Held() const { return held_bytes_ + rows_ * sizeof(OrderedRow); }
 
   absl::Status WriteAll(TaskContext& context) {
     if (writer_ == nullptr) {
@@ -68,6 +71,7 @@ class RunSink::Task final : public SinkTask {
     NAM_RETURN_IF_ERROR(sink_.Write(context, pages_, *writer_));
     appender_.Reuse(pages_);
     pages_.clear();
+    held_bytes_ = 0;
     rows_ = 0;
     return absl::OkStatus();
   }
@@ -76,6 +80,7 @@ class RunSink::Task final : public SinkTask {
   RowAppender appender_;
   std::unique_ptr<RunWriter> writer_;
   std::vector<uint32_t> pages_;  // full ones
+  uint64_t held_bytes_ = 0;      // of them
   uint64_t rows_ = 0;            // on all pages
   RowSlices slices_;
 };
@@ -113,7 +118,7 @@ absl::StatusOr<std::unique_ptr<RunWriter>> RunSink::NewWriter(TaskContext& conte
 
 absl::Status RunSink::Write(TaskContext& context, std::span<const uint32_t> pages, RunWriter& writer) {
   uint64_t count = 0;
-  for (const uint32_t page : pages) count += table_->page_rows(page);
+  for (const uint32_t page : pages) count += PageHeaderOf(table_->page(page)).rows;
   if (count == 0) return absl::OkStatus();
   BudgetArray<OrderedRow> rows(budget_);
   NAM_RETURN_IF_ERROR(rows.Resize(count));
@@ -125,7 +130,7 @@ absl::Status RunSink::Write(TaskContext& context, std::span<const uint32_t> page
     chunk.columns()[i] = table_->ColumnOf(i, numbers.data());
   uint64_t made = 0;
   for (const uint32_t page : pages) {
-    const uint32_t of_page = table_->page_rows(page);
+    const uint32_t of_page = PageHeaderOf(table_->page(page)).rows;
     for (uint32_t first = 0; first < of_page; first += kChunkRows) {
       const uint32_t some = std::min(kChunkRows, of_page - first);
       std::iota(numbers.begin(), numbers.begin() + some, (page << table_->layout().rows_shift()) + first);

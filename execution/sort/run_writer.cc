@@ -19,7 +19,8 @@ RunWriter::RunWriter(const RowsPlan& plan, uint64_t attempt, const RunPlace& pla
       budget_(budget),
       scratch_(*place.space, *place.channel, plan.layout().page_bytes(), cancel),
       writer_(plan.layout(), plan.slots()),
-      frame_(plan.slots().NewFrame()) {}
+      frame_(plan.slots().NewFrame()),
+      long_page_(budget) {}
 
 RunWriter::~RunWriter() {
   if (page_ == nullptr) return;
@@ -45,8 +46,13 @@ absl::Status RunWriter::Append(TaskContext& context, const Chunk& chunk) {
   const Selection rows = chunk.selection();
   for (uint32_t done = 0; done < rows.count;) {
     if (!writer_.Append(frame_, chunk, rows, done, nullptr)) return frame_.error();
-    if (done < rows.count) NAM_RETURN_IF_ERROR(WritePage(context));
+    if (done == rows.count) break;
+    const bool is_long = writer_.next_page_bytes() > plan_.layout().page_bytes();
+    // WritePage opens a normal page, whose rows come after the long one's.
+    if (PageHeaderOf(page_).rows > 0) NAM_RETURN_IF_ERROR(WritePage(context));
+    if (is_long) NAM_RETURN_IF_ERROR(WriteLongRow(context, chunk, rows, done));
   }
+  long_page_.Clear();
   context.Charge(rows.count, plan::work_cost::kSinkRowPs);
   return absl::OkStatus();
 }
@@ -82,6 +88,23 @@ absl::Status RunWriter::WritePage(TaskContext& context) {
   run_.pages.push_back(*place);
   run_.rows += header.rows;
   layout.Clear(page_);
+  writer_.Open(page_, 0);
+  return absl::OkStatus();
+}
+
+absl::Status RunWriter::WriteLongRow(TaskContext& context, const Chunk& chunk, Selection rows,
+                                     uint32_t& done) {
+  const RowLayout& layout = plan_.layout();
+  NAM_RETURN_IF_ERROR(long_page_.Make(layout, writer_.next_page_bytes()));
+  writer_.Open(long_page_.data(), 0);
+  if (!writer_.Append(frame_, chunk, rows, done, nullptr)) return frame_.error();
+  layout.Seal(long_page_.data(), attempt_);
+  context.Charge(long_page_.bytes().size(), plan::work_cost::kChecksumBytePs);
+  context.Settle();
+  const absl::StatusOr<std::vector<storage::ScratchPage>> pieces = scratch_.WriteLong(long_page_.bytes());
+  if (!pieces.ok()) return ScratchError(pieces.status());
+  run_.pages.insert(run_.pages.end(), pieces->begin(), pieces->end());
+  ++run_.rows;
   writer_.Open(page_, 0);
   return absl::OkStatus();
 }

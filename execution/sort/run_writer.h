@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "execution/memory_budget.h"
+#include "execution/rows/long_page.h"
 #include "execution/rows/row_table.h"
 #include "execution/rows/row_writer.h"
 #include "execution/sort/ordered_rows.h"
@@ -18,7 +19,8 @@
 
 namespace nam::execution {
 
-/// Writes runs into scratch memory, one after the other. One thread. The budget pays for one page.
+/// Writes runs into scratch memory, one after the other. One thread. The budget pays for one page, and for a
+/// long one while there is one.
 class RunWriter {
  public:
   /// All outlive the writer, which has the place's channel to itself.
@@ -42,6 +44,8 @@ class RunWriter {
  private:
   absl::Status NewPage();
   absl::Status WritePage(TaskContext& context);
+  /// Writes rows[done] on a long page.
+  absl::Status WriteLongRow(TaskContext& context, const Chunk& chunk, Selection rows, uint32_t& done);
 
   const RowsPlan& plan_;
   const uint64_t attempt_;
@@ -50,6 +54,7 @@ class RunWriter {
   RowWriter writer_;
   Frame frame_;
   std::byte* page_ = nullptr;
+  LongPage long_page_;
   ScratchRun run_;
 };
 

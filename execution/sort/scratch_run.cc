@@ -25,6 +25,15 @@ absl::StatusOr<std::unique_ptr<const RowsPlan>> MakeRunsPlan(const plan::Schema&
   return RowsPlan::Make(rows, RowLayout::kMostPageBytes);
 }
 
+uint32_t LongestPageOf(const ScratchRun& run) {
+  uint32_t longest = 0, bytes = 0;
+  for (const storage::ScratchPage& page : run.pages) {
+    bytes = page.continues ? bytes + page.bytes : page.bytes;
+    if (page.continues) longest = std::max(longest, bytes);
+  }
+  return longest;
+}
+
 proto::Directory DirectoryOf(std::span<const ScratchRun> runs, uint64_t attempt, uint32_t pipeline) {
   PartDirectory directory;
   for (uint32_t number = 0; number < runs.size(); ++number) {
@@ -42,8 +51,7 @@ absl::StatusOr<std::vector<ScratchRun>> RunsOf(const proto::Directory& directory
     ScratchRun& run = runs.emplace_back();
     run.rows = part.rows();
     run.attempt = directory.attempt();
-    for (int i = 0; i < part.pages_size(); ++i)
-      run.pages.push_back({storage::RemotePtr<void>::FromRaw(part.pages(i)), part.bytes(i)});
+    run.pages = PagesOf(part);
   }
   return runs;
 }

@@ -33,6 +33,9 @@ struct ScratchRun {
   uint64_t attempt = 0;  // carried by its pages
 };
 
+/// The most bytes of a long page of the run (execution/rows/row_layout.h); 0 if it has none.
+uint32_t LongestPageOf(const ScratchRun& run);
+
 /// The most runs that one attempt may leave.
 inline constexpr uint32_t kAttemptRunsMax = 1u << 20;
 

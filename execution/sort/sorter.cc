@@ -34,7 +34,7 @@ class Sorter::Task final : public SinkTask {
 
   Step Consume(TaskContext& context, const Chunk& in) override {
     context.Charge(in.selection().count, plan::work_cost::kSinkRowPs);
-    const absl::Status status = in_memory_ ? Add(context, in, in.selection()) : AddSlices(context, in);
+    const absl::Status status = AddSlices(context, in);
     return status.ok() ? Step::kNeedInput : context.Fail(status);
   }
 
@@ -49,20 +49,21 @@ class Sorter::Task final : public SinkTask {
 
  private:
   absl::Status AddSlices(TaskContext& context, const Chunk& in) {
-    return slices_.ForEach(in.selection(), [&](Selection rows) -> absl::Status {
-      if (!in_memory_ && Full()) NAM_RETURN_IF_ERROR(Spill(context));
-      NAM_RETURN_IF_ERROR(Add(context, in, rows));
-      if (in_memory_) return absl::OkStatus();
-      for (const uint32_t page : appender_.TakeFullPages()) pages_.push_back(page);
-      return absl::OkStatus();
-    });
+    if (in_memory_) return Add(context, in, in.selection());
+    return slices_.ForEach(in.selection(), [&](Selection rows) { return Add(context, in, rows); });
+  }
+
+  void CountPages() {
+    if (in_memory_) return;
+    const std::vector<uint32_t> full = appender_.TakeFullPages();
+    held_bytes_ += appender_.BytesOf(full);
+    pages_.insert(pages_.end(), full.begin(), full.end());
   }
 
   /// Other sinks of the session take from the same budget.
   bool Full() const {
     const MemoryBudget& budget = sink_.budget_;
-    const uint64_t held =
-        pages_.size() * uint64_t{sink_.table_->layout().page_bytes()} + runs_.size * sizeof(OrderedRow);
+    const uint64_t held = held_bytes_ + runs_.size * sizeof(OrderedRow);
     const uint64_t share = RunShare(budget, sink_.run_options_.threads);
     const uint64_t left = budget.bytes() - std::min(budget.used(), budget.bytes());
     return held >= share || (held >= share / 4 && left < share);
@@ -81,6 +82,7 @@ class Sorter::Task final : public SinkTask {
     for (const uint32_t page : appender_.TakePages()) pages_.push_back(page);
     appender_.Reuse(pages_);
     pages_.clear();
+    held_bytes_ = 0;
     return absl::OkStatus();
   }
 
@@ -90,10 +92,15 @@ class Sorter::Task final : public SinkTask {
       if (first == nullptr) return frame_.error();
       sink_.order_.PrefixesOf(*first, rows, prefixes_.data());
     }
-    NAM_RETURN_IF_ERROR(runs_.rows.Grow(runs_.size + rows.count));
-    NAM_RETURN_IF_ERROR(appender_.Append(in, rows, numbers_.data()));
-    for (uint32_t j = 0; j < rows.count; ++j) runs_.rows[runs_.size++] = {prefixes_[j], numbers_[j]};
-    while (runs_.size - sorted_ >= kRunRows) Sort(context, kRunRows);
+    for (uint32_t done = 0; done < rows.count;) {
+      if (!in_memory_ && Full()) NAM_RETURN_IF_ERROR(Spill(context));
+      NAM_RETURN_IF_ERROR(runs_.rows.Grow(runs_.size + rows.count - done));
+      const uint32_t before = done;
+      NAM_RETURN_IF_ERROR(appender_.AppendSome(in, rows, done, numbers_.data()));
+      for (uint32_t j = before; j < done; ++j) runs_.rows[runs_.size++] = {prefixes_[j], numbers_[j]};
+      CountPages();
+      while (runs_.size - sorted_ >= kRunRows) Sort(context, kRunRows);
+    }
     return absl::OkStatus();
   }
 
@@ -113,6 +120,7 @@ class Sorter::Task final : public SinkTask {
   RowSlices slices_;
   bool in_memory_;               // rows do not become runs
   std::vector<uint32_t> pages_;  // full ones; counted if they may become runs
+  uint64_t held_bytes_ = 0;      // of them
   uint64_t sorted_ = 0;
   std::vector<uint64_t> prefixes_;
   std::vector<uint32_t> numbers_;
@@ -210,7 +218,7 @@ absl::Status Sorter::CombineRuns(TaskContext& context) {
   runs_.clear();
   table_.reset();  // ends rows_ and order_, too
   totals_.runs = scratch_.runs.size();
-  const uint32_t runs_max = RunMerge::RunsMax(*run_options_.plan, budget_);
+  const uint32_t runs_max = RunMerge::RunsMax(*run_options_.plan, scratch_.runs, budget_);
   if (runs_max < 2) return OverBudget(budget_);
   NAM_ASSIGN_OR_RETURN(scratch_, MergeToFewer(context,
                                               {.plan = *run_options_.plan,

@@ -27,7 +27,9 @@ class TopRows::Task final : public SinkTask {
         moved_(sink.plan_.schema().size(), 0),
         prefixes_(kChunkRows),
         positions_(kChunkRows),
-        numbers_(kChunkRows) {}
+        numbers_(kChunkRows),
+        old_numbers_(kChunkRows),
+        new_numbers_(kChunkRows) {}
 
   Step Consume(TaskContext& context, const Chunk& in) override {
     if (sink_.limit_ == 0) return Step::kDone;
@@ -47,11 +49,23 @@ class TopRows::Task final : public SinkTask {
     const Selection rows = InTime(in, all);
     if (!frame_.error().ok()) return frame_.error();
     NAM_RETURN_IF_ERROR(kept_.rows.Grow(kept_.size + rows.count));
-    NAM_RETURN_IF_ERROR(appender_.Append(in, rows, numbers_.data()));
-    for (uint32_t j = 0; j < rows.count; ++j) kept_.rows[kept_.size++] = {prefixes_[j], numbers_[j]};
-    const uint64_t bytes = appender_.pages() * uint64_t{sink_.table_->layout().page_bytes()};
+    for (uint32_t done = 0; done < rows.count;) {
+      const uint32_t before = done;
+      NAM_RETURN_IF_ERROR(appender_.AppendSome(in, rows, done, numbers_.data()));
+      for (uint32_t j = before; j < done; ++j) kept_.rows[kept_.size++] = {prefixes_[j], numbers_[j]};
+      NAM_RETURN_IF_ERROR(DropMany(context));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status DropMany(TaskContext& context) {
+    const uint64_t bytes = appender_.bytes();
     const bool few = kept_.size <= kFewRows && bytes <= kFewBytes;
-    if (few || kept_.size / 2 <= sink_.limit_) return absl::OkStatus();
+    // Of rows with long texts, which take a page or more each, only few that are too many.
+    const bool large = bytes / sink_.table_->layout().page_bytes() > kept_.size;
+    const uint64_t most =
+        sink_.limit_ <= UINT64_MAX / 2 ? sink_.limit_ + sink_.limit_ / (large ? 4 : 1) : UINT64_MAX;
+    if (few || kept_.size <= most) return absl::OkStatus();
     Drop(context);
     return MoveKept();
   }
@@ -87,13 +101,13 @@ class TopRows::Task final : public SinkTask {
     for (uint64_t first = 0; first < kept_.size; first += kChunkRows) {
       const auto count = static_cast<uint32_t>(std::min<uint64_t>(kChunkRows, kept_.size - first));
       OrderedRow* const rows = kept_.rows.data() + first;
-      for (uint32_t j = 0; j < count; ++j) positions_[j] = rows[j].row;
+      for (uint32_t j = 0; j < count; ++j) old_numbers_[j] = rows[j].row;
       for (size_t i = 0; i < moved_.columns().size(); ++i) {
-        moved_.columns()[i] = sink_.table_->ColumnOf(i, positions_.data());
+        moved_.columns()[i] = sink_.table_->ColumnOf(i, old_numbers_.data());
       }
       moved_.SelectAll(count);
-      NAM_RETURN_IF_ERROR(appender_.Append(moved_, moved_.selection(), numbers_.data()));
-      for (uint32_t j = 0; j < count; ++j) rows[j].row = numbers_[j];
+      NAM_RETURN_IF_ERROR(appender_.Append(moved_, moved_.selection(), new_numbers_.data()));
+      for (uint32_t j = 0; j < count; ++j) rows[j].row = new_numbers_[j];
     }
     appender_.Reuse(old);
     return absl::OkStatus();
@@ -106,7 +120,8 @@ class TopRows::Task final : public SinkTask {
   RowSlices slices_;
   Chunk moved_;
   std::vector<uint64_t> prefixes_;
-  std::vector<uint32_t> positions_, numbers_;
+  std::vector<uint32_t> positions_, numbers_;        // of a chunk
+  std::vector<uint32_t> old_numbers_, new_numbers_;  // of moved rows
 };
 
 absl::StatusOr<std::unique_ptr<TopRows>> TopRows::Make(const RowsPlan& plan, std::span<const OrderSlot> order,

@@ -11,9 +11,11 @@
 #include "execution/aggregate/moments.h"
 #include "execution/aggregate/real_moments.h"
 #include "execution/window/functions.h"
+#include "plan/function_families.h"
 #include "types/decimal.h"
 #include "types/real.h"
 #include "types/sql_error.h"
+#include "types/text_bytes.h"
 
 namespace nam::execution {
 namespace {
@@ -395,12 +397,14 @@ class Texts {
     for (const auto& [first, end] : inside) {
       if (first >= end) continue;
       if (used == 1) {
+        if (ends_[end - 1] - begins_[first] > kTextBytesMax) return plan::TextTooLong(-1);
         run_.results.SetText(run_.at + i, begins_[first], ends_[end - 1]);
         return absl::OkStatus();
       }
       // After another part the first text's delimiter counts: it begins where the text before it ends.
       NAM_RETURN_IF_ERROR(run_.results.RepeatText(some ? ends_[first - 1] : begins_[first], ends_[end - 1]));
       some = true;
+      if (run_.results.text_bytes() - copied > kTextBytesMax) return plan::TextTooLong(-1);
     }
     run_.results.SetText(run_.at + i, copied, run_.results.text_bytes());
     return absl::OkStatus();

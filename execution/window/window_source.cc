@@ -144,7 +144,9 @@ class WindowSource::MergedTask final : public SourceTask {
  private:
   absl::Status NextSegment(TaskContext& context) {
     NAM_RETURN_IF_ERROR(KeepRest());
-    while (more_ && (end_ == 0 || rows_.size() < kSegmentRows)) NAM_RETURN_IF_ERROR(Load(context));
+    const uint64_t bytes_max = context.budget().bytes() / 8;  // of rows with long texts
+    while (more_ && (end_ == 0 || (rows_.size() < kSegmentRows && appender_.bytes() < bytes_max)))
+      NAM_RETURN_IF_ERROR(Load(context));
     if (!more_) end_ = rows_.size();
     return segment_.Compute(context, 0, end_);
   }

@@ -355,7 +355,11 @@ void ChunkMaker::AsField(const plan::Slot& slot, const std::vector<Cell>& stored
   field.rows_shift = 5;  // 32 rows and texts of at most 20 bytes each fit
   if (column.physical == Physical::kInt64)
     field.base = slot.bounds.known ? static_cast<int64_t>(slot.bounds.low) : 0;
-  holder.bytes.resize(((stored.size() >> field.rows_shift) + 1) << kPageShift);
+  // Texts that are longer lie behind all pages, as far from their own as offsets reach.
+  constexpr size_t kShortBytes = 20;
+  uint64_t long_at = ((stored.size() >> field.rows_shift) + 1) << kPageShift, long_bytes = 0;
+  for (const Cell& cell : stored) long_bytes += cell.text.size() > kShortBytes ? cell.text.size() : 0;
+  holder.bytes.resize(long_at + long_bytes);
   uint32_t text_end = 1 << kPageShift;
   for (uint32_t i = 0; i < stored.size(); ++i) {
     if ((i & 31) == 0) text_end = 1 << kPageShift;
@@ -364,6 +368,11 @@ void ChunkMaker::AsField(const plan::Slot& slot, const std::vector<Cell>& stored
     const Cell& cell = stored[i];
     if (cell.null) {
       row[field.null_byte] = std::byte{field.null_mask};
+    } else if (cell.text.size() > kShortBytes) {
+      std::memcpy(holder.bytes.data() + long_at, cell.text.data(), cell.text.size());
+      Store(row + field.offset, static_cast<uint32_t>(holder.bytes.data() + long_at - page));
+      Store(row + field.offset + 4, static_cast<uint32_t>(cell.text.size()));
+      long_at += cell.text.size();
     } else if (column.physical == Physical::kText) {
       text_end -= static_cast<uint32_t>(cell.text.size());
       NAM_CHECK(page + text_end >= row + field.stride, "texts are short");
@@ -389,6 +398,28 @@ std::vector<uint64_t> TestSeeds(uint64_t count) {
   std::vector<uint64_t> all(count);
   for (uint64_t i = 0; i < count; ++i) all[i] = i + 1;
   return all;
+}
+
+plan::Schema LongTupleSchema() {
+  return {{Type::Integer(), false, {0, 49, true}}, {Type::String(), true, {}}, {Type::String(), false, {}}};
+}
+
+std::vector<Tuple> LongTuples(size_t rows, RandomStream& random) {
+  const auto text = [&random] {
+    constexpr uint64_t kPageBytes = 32 << 10;
+    const uint64_t around = kPageBytes * (1 + random.Below(5)) - random.Below(90);
+    const uint64_t bytes = random.OneIn(3)   ? around
+                           : random.OneIn(3) ? random.Below(500'000)
+                                             : random.Below(9);
+    std::string made(bytes, 'a');
+    if (bytes > 0) made.back() = static_cast<char>('a' + random.Below(26));
+    return Cell::Text(std::move(made));
+  };
+  std::vector<Tuple> tuples;
+  for (size_t i = 0; i < rows; ++i)
+    tuples.push_back(
+        {Cell::Number(static_cast<int64_t>(random.Below(50))), random.OneIn(4) ? Cell() : text(), text()});
+  return tuples;
 }
 
 }  // namespace nam::execution

@@ -36,6 +36,9 @@ plan::Schema RandomSchema(size_t columns, RandomStream& random);
 void ExpectTuples(const std::vector<Tuple>& actual, const std::vector<Tuple>& expected);
 /// Values of a slot: within its bounds, out of `distinct` different ones, NULL one time in six if it may be.
 Cell RandomCell(const plan::Slot& slot, uint64_t distinct, RandomStream& random);
+/// Rows of a number below 50 and two texts, many of which fit no page of 64 KiB. Texts with equal beginnings.
+std::vector<Tuple> LongTuples(size_t rows, RandomStream& random);
+plan::Schema LongTupleSchema();
 std::vector<Tuple> RandomTuples(const plan::Schema& schema, size_t count, uint64_t distinct,
                                 RandomStream& random);
 

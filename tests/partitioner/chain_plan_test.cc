@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "storage/block.h"
+#include "types/sql_error.h"
+
 namespace nam::partitioner {
 namespace {
 
@@ -81,11 +84,19 @@ TEST(ChainPlan, ChainsWithoutTextsHaveEqualBlocks) {
   EXPECT_TRUE(plan->text_bytes.empty());
 }
 
-TEST(ChainPlan, ARowThatFitsNoBlockIsRefused) {
-  ChainContents contents{.rows = 3, .widths = {4}, .text_bytes = {{1, 3000, 1}}};
-  EXPECT_EQ(PlanChain(contents, 2048, 32).status().code(), absl::StatusCode::kInvalidArgument);
-  contents.text_bytes = {{1, 1500, 1}};
+TEST(ChainPlan, ARowThatFitsNoBlockMakesBlocksLarger) {
+  ChainContents contents{.rows = 3, .widths = {4}, .text_bytes = {{1, 1500, 1}}};
   ASSERT_TRUE(PlanChain(contents, 2048, 32).ok());
+  contents.text_bytes = {{1, 3000, 1}};
+  const auto plan = PlanChain(contents, 2048, 32);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->blocks(), 1u);
+  EXPECT_GT(plan->block_bytes, 3000u);
+  EXPECT_LE(plan->block_bytes, 4096u);
+  contents.text_bytes = {{1, storage::kMaxLongBlockBytes, 1}};
+  const auto error = SqlErrorOf(PlanChain(contents, 2048, 32).status());
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->sqlstate, "54000");
 }
 
 /// Its page has the same size in every block, so each block has fewer rows.

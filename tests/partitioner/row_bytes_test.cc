@@ -5,6 +5,7 @@
 #include <string>
 
 #include "types/sql_error.h"
+#include "types/text_bytes.h"
 #include "types/wire.h"
 
 namespace nam::partitioner {
@@ -47,9 +48,24 @@ class TextBatch {
   ColumnBatch rows_{4};
 };
 
-TEST(RowBytesTest, AreBoundedTogetherWithTexts) {
-  constexpr size_t kMost = kRowBytesMax - kWithoutTexts;
+TEST(RowBytesTest, TextsOfColumnarTablesAreBoundedEach) {
   const RowBytes bytes(TableWithTexts());
+  TextBatch batch;
+  batch.Add(kTextBytesMax, kTextBytesMax);
+  EXPECT_TRUE(bytes.Check(batch.rows(), 0, 1).ok());
+  batch.Add(9, kTextBytesMax + 1);
+  const auto error = SqlErrorOf(bytes.Check(batch.rows(), 0, 2));
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->sqlstate, "54000");
+  EXPECT_EQ(error->message, "text is too long for table \"t\": size 16777217, maximum size 16777216");
+  EXPECT_NE(error->hint.find("column \"b\""), std::string::npos) << error->hint;
+}
+
+TEST(RowBytesTest, OfRecordTablesAreBoundedTogetherWithTexts) {
+  constexpr size_t kMost = kRowBytesMax - kWithoutTexts;
+  proto::Table table = TableWithTexts();
+  table.mutable_record();
+  const RowBytes bytes(table);
   TextBatch batch;
   batch.Add(kMost, 0);
   batch.Add(0, kMost);

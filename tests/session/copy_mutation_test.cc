@@ -17,10 +17,10 @@
 #include "absl/strings/str_replace.h"
 #include "base/utf8.h"
 #include "csv/inflated_source.h"
-#include "partitioner/row_bytes.h"
 #include "tests/base/seeds.h"
 #include "tests/session/file_session.h"
 #include "tests/session/reference_rows.h"
+#include "types/text_bytes.h"
 
 /// Malformed files: whatever bytes a file has, COPY loads what the reference finds in it, or refuses it with
 /// the place, and leaves the table as it was. One mutation a seed; NAM_SEED=N runs one again, NAM_SEEDS=N so
@@ -272,17 +272,15 @@ class CopyMutationTest : public FileSession {
     const auto at = [&](uint64_t line) { return absl::StrCat(file.name, ":", line, ": "); };
     for (const ReferenceRow& row : read.rows) {
       std::vector<std::string>& shown = expected.rows.emplace_back();
-      size_t bytes = file.one_column ? kBytesOfOne : kBytesOfFive;
       for (size_t c = 0; c < row.fields.size(); ++c) {
         const bool null = !row.fields[c].has_value();
         const std::optional<std::string> field =
             null ? std::string(kNull) : Shown(file.one_column ? 1 : c, *row.fields[c]);
-        const bool too_long = record && field.has_value() && field->size() > kRecordTextBytes;
+        const bool too_long =
+            field.has_value() && field->size() > (record ? kRecordTextBytes : kTextBytesMax);
         if (!field.has_value() || too_long || (null && c == 0 && !file.one_column)) return {{}, at(row.line)};
         shown.push_back(*field);
-        if (!null && (file.one_column || c == 1 || c == 4)) bytes += field->size();
       }
-      if (!record && bytes > partitioner::kRowBytesMax) return {{}, at(row.line)};
     }
     if (read.bad_line.has_value()) return {{}, at(*read.bad_line)};
     return expected;
@@ -360,7 +358,6 @@ class CopyMutationTest : public FileSession {
 
   static constexpr size_t kRowsKept = 100;
   /// Of rows without their texts, as bounds on rows count them.
-  static constexpr size_t kBytesOfOne = 8, kBytesOfFive = 3 * 16 + 2 * 8;
   static constexpr size_t kRecordTextBytes = 1000;  // of a text of a record table
   std::map<std::pair<size_t, std::string>, std::optional<std::string>> shown_;
   std::map<std::string, TextRows> present_;  // by table

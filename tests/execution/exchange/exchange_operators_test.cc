@@ -136,6 +136,35 @@ TEST_P(ExchangeOperators, EveryRowArrivesWhereItsKeyBelongsOrEverywhere) {
   }
 }
 
+/// They come in pieces, among those of others.
+TEST_P(ExchangeOperators, RowsThatFitNoMessageArriveWhole) {
+  constexpr uint32_t kMembers = 3;
+  RandomStream random(7);
+  const plan::Schema schema = LongTupleSchema();
+  std::vector<std::vector<Tuple>> own;
+  std::vector<Tuple> all;
+  for (uint32_t m = 0; m < kMembers; ++m) {
+    own.push_back(LongTuples(60, random));
+    all.insert(all.end(), own.back().begin(), own.back().end());
+  }
+  Members members(GetParam(), kMembers, RowExchangeOptions(kMembers, schema));
+  members.Connect();
+  std::array<Received, kMembers> received;
+  members.OnAll([&](uint32_t self) {
+    const absl::Status status = Exchange(members, self, schema, own[self], 3, received[self]);
+    EXPECT_TRUE(status.ok()) << status;
+  });
+  std::sort(all.begin(), all.end());
+  std::vector<Tuple> parted;
+  for (uint32_t m = 0; m < kMembers; ++m) {
+    parted.insert(parted.end(), received[m][0].begin(), received[m][0].end());
+    std::sort(received[m][1].begin(), received[m][1].end());
+    EXPECT_TRUE(received[m][1] == all) << m;
+  }
+  std::sort(parted.begin(), parted.end());
+  EXPECT_TRUE(parted == all);
+}
+
 /// One receiver wants few rows: the senders do not wait for it, and the other receivers get all of theirs.
 TEST_P(ExchangeOperators, AReceiverThatWantsNoMoreHoldsNobodyUp) {
   const plan::Schema schema = {{.type = Type::Integer(), .nullable = false, .bounds = {0, 100'000, true}}};

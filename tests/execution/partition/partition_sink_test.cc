@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "execution/partition/part_directory.h"
 #include "execution/partition/partition_source.h"
 #include "execution/partition/parts.h"
 #include "tests/execution/partition/scratch_cluster.h"
@@ -71,6 +72,38 @@ TEST(PartitionSinkTest, EachRowComesOnceAndEqualKeysTogether) {
   }
 }
 
+TEST(PartitionSinkTest, RowsThatFitNoPageComeBackWhole) {
+  for (const uint64_t seed : TestSeeds(6)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    StepDriver driver(seed);
+    ScratchCluster cluster(driver, seed % 2 == 0 ? fabric::Kind::kTcp : fabric::Kind::kShm);
+    const plan::Schema schema = LongTupleSchema();
+    constexpr uint32_t kParts = 5;
+    const std::vector<uint32_t> keys = {seed % 3 == 0 ? 1u : 0u};  // a long text may be the key
+    const auto layout = PartLayout(schema, kParts);
+    ASSERT_TRUE(layout.ok()) << layout.status();
+    std::vector<Tuple> rows = LongTuples(40, driver.random());
+    const std::unique_ptr<storage::ScratchSpace> space = cluster.NewSpace();
+    auto sink = PartitionSink::Make({.rows = schema, .by = {keys, kParts}, .attempt = 1, .threads = 2},
+                                    *space, driver.budget());
+    ASSERT_TRUE(sink.ok()) << sink.status();
+    const absl::Status status = cluster.RunInto(schema, rows, **sink, 2);
+    ASSERT_TRUE(status.ok()) << status;
+    const std::vector<proto::Directory> directories = {(*sink)->output().directory().ToProto(1, 0)};
+    std::vector<partitioner::Piece> pieces;
+    for (uint32_t part = 0; part < kParts; ++part) pieces.push_back({part, 0, 1});
+    PieceQueue queue(pieces);
+    auto source = PartitionSource::Make({.layout = *layout, .by = {keys, kParts}, .directories = directories},
+                                        queue, driver.budget());
+    ASSERT_TRUE(source.ok()) << source.status();
+    auto read = cluster.ReadAll(**source, schema.size(), 1);
+    ASSERT_TRUE(read.ok()) << read.status();
+    std::sort(rows.begin(), rows.end());
+    std::sort(read->begin(), read->end());
+    EXPECT_TRUE(*read == rows);
+  }
+}
+
 /// The last row of such a page ends more than a cache line before the page does: its pages are packed
 /// although they are full, and none of them may lie in the middle of a stretch.
 TEST(PartitionSinkTest, FullPagesOfWideRowsComeBack) {
@@ -105,6 +138,35 @@ TEST(PartitionSinkTest, FullPagesOfWideRowsComeBack) {
   ASSERT_TRUE(read.ok()) << read.status();
   std::sort(rows.begin(), rows.end());
   ExpectTuples(*read, rows);
+}
+
+TEST(PartitionSinkTest, PiecesOfNoPageAreDamage) {
+  const plan::Schema schema = LongTupleSchema();
+  const auto layout = PartLayout(schema, 1);
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  const auto checked = [&](const std::vector<uint32_t>& bytes, const std::vector<uint32_t>& continuing) {
+    proto::Directory directory;
+    directory.set_attempt(1);
+    proto::PartPages& part = *directory.add_parts();
+    part.set_rows(1);
+    for (const uint32_t of_page : bytes) {
+      part.add_pages(storage::RemotePtr<void>(MemoryServerId(1), 4096).raw());
+      part.add_bytes(of_page);
+    }
+    for (const uint32_t piece : continuing) part.add_continuing(piece);
+    return CheckDirectory(directory, 1, *layout);
+  };
+  const uint32_t page = layout->page_bytes();
+  EXPECT_TRUE(checked({page, page, 640, page, page, page}, {1, 4, 5}).ok());
+  EXPECT_TRUE(absl::IsDataLoss(checked({page, 640}, {1}))) << "no size of a page";
+  EXPECT_TRUE(absl::IsDataLoss(checked({page, 640, page, page}, {1, 3}))) << "nor the first one";
+  EXPECT_TRUE(absl::IsDataLoss(checked({page, page}, {0}))) << "of no page";
+  EXPECT_TRUE(absl::IsDataLoss(checked({page, page}, {2}))) << "that there is not";
+  EXPECT_TRUE(absl::IsDataLoss(checked({page, page, page}, {2, 1})));
+  const std::vector<uint32_t> many(RowLayout::kLongPageBytesMax / page + 1, page);
+  std::vector<uint32_t> pieces;
+  for (uint32_t i = 1; i < many.size(); ++i) pieces.push_back(i);
+  EXPECT_TRUE(absl::IsDataLoss(checked(many, pieces))) << "more than any page has";
 }
 
 /// A READ of it would go past the memory that waits for it.

@@ -6,9 +6,11 @@
 #include <cstring>
 #include <optional>
 
+#include "execution/rows/row_appender.h"
 #include "execution/rows/row_table.h"
 #include "tests/execution/tuples.h"
 #include "types/sql_error.h"
+#include "types/text_bytes.h"
 
 namespace nam::execution {
 namespace {
@@ -50,14 +52,16 @@ class Filled {
       if (!writer_.Append(frame_, chunk, chunk.selection(), done, numbers)) return false;
       numbers_.resize(numbers_.size() - (chunk.selection().count - done));
       if (done < chunk.selection().count) {
-        EXPECT_TRUE(done > before || table_->page_rows(page_) > 0) << "a page without rows takes one";
+        const bool takes = done > before || table_->page_rows(page_) > 0;
+        EXPECT_TRUE(takes || writer_.next_page_bytes() > table_->layout().page_bytes())
+            << "a page without rows takes one that fits it";
         NextPage();
       }
     }
     return true;
   }
   void NextPage() {
-    page_ = *table_->NewPage();
+    page_ = *table_->NewPage(writer_.next_page_bytes());
     writer_.Open(table_->page(page_), page_ << table_->layout().rows_shift());
   }
 
@@ -243,9 +247,50 @@ TEST(RowWriterProperty, TextsOfAnyLengthShareOrFillPages) {
   }
 }
 
-TEST(RowWriter, ARowThatFitsNoPageIsRefused) {
+/// Around the sizes of one page, of two and of many, among short ones.
+TEST(RowWriterProperty, TextsThatFitNoPageHaveLongPages) {
+  const plan::Schema schema = {{Type::String(), true, {}}, {Type::String(), false, {}}};
+  const auto program = SlotsOf(schema);
+  constexpr uint32_t kPageBytes = RowLayout::kLeastPageBytes;
+  for (const uint64_t seed : TestSeeds(40)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    RandomStream random(seed);
+    std::vector<std::string> texts[2];
+    for (uint64_t left = 1 + random.Below(200); left > 0; --left) {
+      for (std::vector<std::string>& column : texts) {
+        const uint64_t around = kPageBytes * (1 + random.Below(4)) - random.Below(80);
+        const uint64_t bytes = random.OneIn(3)   ? around
+                               : random.OneIn(2) ? random.Below(9)
+                                                 : random.Below(40'000);
+        column.emplace_back(bytes, static_cast<char>('a' + random.Below(26)));
+      }
+    }
+    const std::vector<std::string_view> views[2] = {{texts[0].begin(), texts[0].end()},
+                                                    {texts[1].begin(), texts[1].end()}};
+    const auto rows_of_chunk = static_cast<uint32_t>(texts[0].size());
+    Chunk chunk(2, 0);
+    chunk.SelectAll(rows_of_chunk);
+    for (size_t c = 0; c < 2; ++c) chunk.columns()[c] = TextChunk(views[c]).columns()[0];
+    Filled filled(*RowLayout::Of(schema, kPageBytes), *program);
+    ASSERT_TRUE(filled.Append(chunk)) << filled.frame().error();
+    const std::vector<Tuple> rows = filled.Rows();
+    ASSERT_EQ(rows.size(), rows_of_chunk);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      ASSERT_EQ(rows[i][0], Cell::Text(texts[0][i]));
+      ASSERT_EQ(rows[i][1], Cell::Text(texts[1][i]));
+    }
+    EXPECT_EQ(filled.table().rows(), rows_of_chunk) << "the middle of a long page has no rows";
+    EXPECT_EQ(filled.RowsOfPages().size(), rows_of_chunk);
+    std::vector<std::span<const std::byte>> pages;
+    SealPages(filled.table(), kAttempt, pages);
+    for (const std::span<const std::byte> page : pages)
+      ASSERT_TRUE(filled.table().layout().CheckPage(page, kAttempt).ok());
+  }
+}
+
+TEST(RowWriter, ATextOfMoreThanTheLimitIsRefused) {
   const auto program = SlotsOf(kTexts);
-  const std::string fits(kRoom, 'x'), longer(kRoom + 1, 'y');
+  const std::string fits(kTextBytesMax, 'x'), longer(kTextBytesMax + 1, 'y');
   for (const bool behind_others : {false, true}) {
     Filled filled(*RowLayout::Of(kTexts, RowLayout::kSmallPageBytes), *program);
     if (behind_others) {

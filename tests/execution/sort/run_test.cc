@@ -146,6 +146,49 @@ TEST(RunTest, RowsOfAllRunsComeInOneOrderOverTcp) {
   for (const uint64_t seed : TestSeeds(8)) ExpectAllInOrder(seed, fabric::Kind::kTcp);
 }
 
+/// Few of them fit the budget at once; texts that are keys differ at their ends.
+void ExpectLongRowsInOrder(uint64_t seed, fabric::Kind kind) {
+  SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+  StepDriver driver(seed);
+  World world(driver, kind);
+  Sorting sorting;
+  sorting.schema = LongTupleSchema();
+  sorting.order = {
+      {static_cast<uint32_t>(seed % 3), seed % 2 == 0, false}, {1, false, false}, {2, true, false}};
+  sorting.plan = RowsPlan::Make(sorting.schema, RowLayout::kMostPageBytes).value();
+  const uint64_t budget_bytes = 12 << 20;
+  const auto runs_plan = MakeRunsPlan(sorting.schema, budget_bytes).value();
+  const RunOptions options{
+      .runs = plan::Runs::kIfMany, .place = world.Place(), .plan = runs_plan.get(), .attempt = kAttempt};
+  MemoryBudget budget(budget_bytes);
+  auto sorter = Sorter::Make(*sorting.plan, sorting.order, budget, options, world.Open()).value();
+  const std::vector<Tuple> of_server = LongTuples(36, driver.random());
+  {
+    MemoryBudget server_budget(budget_bytes);
+    auto sink = RunSink::Make(*sorting.plan, sorting.order, options, server_budget).value();
+    ASSERT_TRUE(world.cluster.RunInto(sorting.schema, of_server, *sink, 1).ok());
+    ASSERT_TRUE(sink->in_runs());
+    ASSERT_TRUE(sorter->AddRuns(DirectoryOf(sink->runs(), kAttempt, 3)).ok());
+  }
+  std::vector<Tuple> all = LongTuples(36, driver.random());
+  const absl::Status run = world.cluster.RunInto(sorting.schema, all, *sorter, 1);
+  ASSERT_TRUE(run.ok()) << run;
+  all.insert(all.end(), of_server.begin(), of_server.end());
+  SortedSource source(*sorter, {});
+  const auto rows = ReadMerged(world, source, sorting.schema.size());
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_TRUE(std::is_sorted(rows->begin(), rows->end(), [&](const Tuple& a, const Tuple& b) {
+    return StandsBefore(sorting.order, a, b);
+  }));
+  EXPECT_TRUE(Sorted(*rows) == Sorted(all));
+  EXPECT_LE(budget.most(), budget_bytes);
+}
+
+TEST(RunTest, RowsThatFitNoPageComeInOneOrder) {
+  for (const uint64_t seed : TestSeeds(9))
+    ExpectLongRowsInOrder(seed, seed % 3 == 0 ? fabric::Kind::kTcp : fabric::Kind::kShm);
+}
+
 Sorting Numbers() {
   Sorting made;
   made.schema = {{Type::Integer(), false, {0, 1 << 30, true}}, {Type::Integer(), false, {0, 9, true}}};
@@ -161,7 +204,7 @@ TEST(RunTest, ManyRunsTakeSeveralPasses) {
   const uint64_t budget_bytes = 192 << 10;  // two runs at once
   MemoryBudget budget(budget_bytes);
   const auto runs_plan = MakeRunsPlan(sorting.schema, budget_bytes).value();
-  ASSERT_EQ(RunMerge::RunsMax(*runs_plan, budget), 2u);
+  ASSERT_EQ(RunMerge::RunsMax(*runs_plan, {}, budget), 2u);
   auto sorter =
       Sorter::Make(
           *sorting.plan, sorting.order, budget,
