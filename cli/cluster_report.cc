@@ -55,9 +55,10 @@ std::string TableState(const proto::Table& table, const proto::Cluster& cluster)
       absl::StrAppend(&text, text.empty() ? "" : "; ", "waits for a memory server on `", directory, "`");
       continue;
     }
-    absl::StrAppend(&text, text.empty() ? "" : "; ",
-                    server.buried() ? absl::StrCat("lost ", server.blocks, " blocks with") : "waits for",
-                    " memory server ", server.member.id());
+    absl::StrAppend(
+        &text, text.empty() ? "" : "; ",
+        server.buried() ? absl::StrCat("lost ", CountOf(server.blocks, "block"), " with") : "waits for",
+        " memory server ", server.member.id());
   }
   return text.empty() ? "ok" : text;
 }

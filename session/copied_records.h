@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -8,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "session/copied_rows.h"
+#include "session/record_changes.h"
+#include "types/sql_error.h"
 
 namespace nam::session {
 
@@ -27,12 +30,20 @@ class CopiedRecords {
       if (ended_) return std::nullopt;
       if (row.ok()) {
         ++in_batch_;
+        places_.push_back(rows_.place());
+        if (places_.size() > kPlacesMax) places_.pop_front();
         return *std::move(row);
       }
       if (!statement_.skip_errors || !rows_.of_one_row()) return row.status();
       NAM_RETURN_IF_ERROR(skipped_.Add(row.status(), rows_.row()));
     }
     return std::nullopt;
+  }
+  /// The error of the rows that were returned, with the place of the one that it concerns.
+  absl::Status Placed(const absl::Status& error) const {
+    const std::optional<uint64_t> behind = RowsBehind(error);
+    if (!behind.has_value() || *behind >= places_.size() || !SqlErrorOf(error).has_value()) return error;
+    return places_[places_.size() - 1 - *behind].At(error);
   }
   /// Called once the batch's rows are in the table.
   void EndBatch() { count_ += std::exchange(in_batch_, 0); }
@@ -65,8 +76,12 @@ class CopiedRecords {
     return values;
   }
 
+  /// Of the last rows: 24 MiB at most. More than rows of a transaction with a default size.
+  static constexpr size_t kPlacesMax = 1'000'000;
+
   const sql::CopyStatement& statement_;
   CopiedRows rows_;
+  std::deque<CopiedRows::Place> places_;
   SkippedRows skipped_;
   std::vector<csv::Field> fields_;
   uint64_t count_ = 0;

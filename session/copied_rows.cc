@@ -42,6 +42,8 @@ const proto::Column& CopiedRows::ColumnOf(size_t field) const {
 absl::StatusOr<bool> CopiedRows::NextPortion() {
   NAM_ASSIGN_OR_RETURN(const bool more, reader_.Next(portion_));
   if (!more) return false;
+  if (source_ == nullptr || *source_ != portion_.source)
+    source_ = std::make_shared<const std::string>(portion_.source);
   splitter_.Begin(portion_.text, portion_.last);
   if (file() == nullptr) return true;
   portion_.header = portion_.first && file()->header;
@@ -140,6 +142,10 @@ absl::StatusOr<Value> CopiedRows::ValueOf(size_t field, const csv::Field& text) 
 
 absl::Status CopiedRows::AtRow(const absl::Status& error) const {
   return Prefixed(absl::StrCat(portion_.source, ":", portion_.first_line + splitter_.lines_before()), error);
+}
+
+absl::Status CopiedRows::Place::At(const absl::Status& error) const {
+  return Prefixed(absl::StrCat(*source, ":", line), error);
 }
 
 absl::Status CopiedRows::AtField(size_t field, const absl::Status& error) const {

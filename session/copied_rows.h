@@ -47,6 +47,13 @@ class CopiedRows {
   /// The error, with the place of the row from Next: `people.csv:17: column age: …`.
   absl::Status AtField(size_t field, const absl::Status& error) const;
   absl::Status AtRow(const absl::Status& error) const;
+  /// The place of the row from Next.
+  struct Place {
+    std::shared_ptr<const std::string> source;
+    uint64_t line = 0;
+    absl::Status At(const absl::Status& error) const;
+  };
+  Place place() const { return {source_, portion_.first_line + splitter_.lines_before()}; }
 
  private:
   absl::Status CheckHeader(const std::vector<csv::Field>& fields) const;
@@ -68,6 +75,7 @@ class CopiedRows {
   csv::PortionReader& reader_;
   csv::RowSplitter splitter_;
   csv::Portion portion_;
+  std::shared_ptr<const std::string> source_;  // the portion's
   bool of_one_row_ = true;
   bool arranged_ = true;                // fields of the portion's file come in the columns' order
   std::vector<csv::Field> row_fields_;  // of Arrange

@@ -7,6 +7,8 @@
 #include <ranges>
 #include <utility>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "partitioner/assigned_value.h"
@@ -21,6 +23,8 @@ using partitioner::RecordLayout;
 using plan::Expr;
 using sql::ChangeValue;
 using sql::ColumnAssignment;
+
+constexpr char kRowsBehind[] = "nam.session.RowsBehind";
 
 /// Columns of table 0 are those of one row, columns of table 1 those of another.
 plan::Resolver TwoRows(const std::vector<Value>& first, const std::vector<Value>& second) {
@@ -110,17 +114,22 @@ absl::StatusOr<std::optional<std::string>> RecordChanges::FindKey(const proto::T
 /// The commit covers concurrent commits.
 template <typename Rows>
 absl::Status RecordChanges::CheckUnique(const proto::Table& table, const Rows& rows,
-                                        const std::function<bool(uint32_t column)>& written) {
+                                        const std::function<bool(uint32_t column)>& written, size_t* wrong) {
   for (int i = 0; i < table.record().parts_size(); ++i) {
     const proto::RecordPart& part = table.record().parts(i);
     if (part.kind() != proto::ORDERED_INDEX || !part.unique() || part.leaving()) continue;
     if (part.usable_from() == 0 || part.usable_from() > access_.snapshot()) continue;
     if (std::none_of(part.columns().begin(), part.columns().end(), written)) continue;
+    size_t number = 0;
     for (const std::string& row : rows) {
       if (cancelled_) return absl::CancelledError("cancelled");
       NAM_ASSIGN_OR_RETURN(const std::optional<std::string> other,
                            FindKey(table, i, row, /*but_itself=*/true));
-      if (other.has_value()) return sql::DuplicateKey(table, i, RecordLayout(table).Decode(BytesOf(row)));
+      if (other.has_value()) {
+        if (wrong != nullptr) *wrong = number;
+        return sql::DuplicateKey(table, i, RecordLayout(table).Decode(BytesOf(row)));
+      }
+      ++number;
     }
   }
   return absl::OkStatus();
@@ -141,18 +150,25 @@ class RecordChanges::Inserting {
   /// is the error.
   absl::Status Add(std::vector<std::optional<Value>> values, const std::vector<int>& positions) {
     const absl::Status added = AddRow(std::move(values), positions);
+    ++taken_;
     if (added.ok() && waiting_.size() < kRowsAtOnce && !statement_.conflict.has_value()) return added;
     NAM_RETURN_IF_ERROR(InsertWaiting());
-    return added;
+    return OfRow(taken_ - 1, added);
   }
 
   absl::StatusOr<ResultSet> Finish() {
     NAM_RETURN_IF_ERROR(InsertWaiting());
-    NAM_RETURN_IF_ERROR(
-        changes_.CheckUnique(table_, std::views::values(written_), [](uint32_t) { return true; }));
+    size_t wrong = written_.size();
+    const absl::Status unique = changes_.CheckUnique(
+        table_, std::views::values(written_) | std::views::transform(&Written::row),
+        [](uint32_t) { return true; }, &wrong);
+    if (wrong < written_.size())
+      return OfRow(std::next(written_.begin(), static_cast<ptrdiff_t>(wrong))->second.number, unique);
+    NAM_RETURN_IF_ERROR(unique);
     if (HasReferences(statement_.table)) {
       std::vector<RowChange> rows;
-      for (auto& [key, row] : written_) rows.push_back({std::move(replaced_[key]), std::move(row)});
+      for (auto& [key, written] : written_)
+        rows.push_back({std::move(replaced_[key]), std::move(written.row)});
       NAM_RETURN_IF_ERROR(changes_.CheckReferences(statement_.table, rows));
     }
     return returned_.Take(absl::StrCat("INSERT 0 ", rows_));
@@ -160,6 +176,15 @@ class RecordChanges::Inserting {
 
  private:
   static constexpr size_t kRowsAtOnce = 256;
+  struct Written {
+    std::string row;
+    uint64_t number = 0;  // in the order of Add
+  };
+
+  absl::Status OfRow(uint64_t number, absl::Status error) const {
+    if (!error.ok()) error.SetPayload(kRowsBehind, absl::Cord(absl::StrCat(taken_ - 1 - number)));
+    return error;
+  }
 
   absl::Status AddRow(std::vector<std::optional<Value>> values, const std::vector<int>& positions) {
     if (changes_.cancelled_) return absl::CancelledError("cancelled");
@@ -190,19 +215,23 @@ class RecordChanges::Inserting {
     if (written_.contains(encoded.substr(0, layout_.key_bytes())))
       return sql::DuplicateKey(table_, sql::ConflictAction::kPrimaryKey, row);
     waiting_.push_back(encoded);
+    waiting_numbers_.push_back(taken_);
     return Wrote(std::move(encoded), row);
   }
 
   absl::Status InsertWaiting() {
-    NAM_RETURN_IF_ERROR(changes_.InsertRows(table_, waiting_));
+    size_t there = waiting_.size();
+    const absl::Status inserted = changes_.InsertRows(table_, waiting_, &there);
+    if (there < waiting_.size()) return OfRow(waiting_numbers_[there], inserted);
     waiting_.clear();
-    return absl::OkStatus();
+    waiting_numbers_.clear();
+    return inserted;
   }
 
   absl::Status Wrote(std::string encoded, const Row& row) {
     ++rows_;
     std::string key = encoded.substr(0, layout_.key_bytes());
-    written_[std::move(key)] = std::move(encoded);
+    written_[std::move(key)] = {std::move(encoded), taken_};
     return returned_.Add(row, {});
   }
 
@@ -252,16 +281,27 @@ class RecordChanges::Inserting {
   const proto::Table& table_;
   const RecordLayout layout_;
   Returned returned_;
-  std::vector<std::string> waiting_;             // rows to insert next
-  std::map<std::string, std::string> written_;   // by primary key, including waiting_
+  std::vector<std::string> waiting_;  // rows to insert next
+  std::vector<uint64_t> waiting_numbers_;
+  std::map<std::string, Written> written_;       // by primary key, including waiting_
   std::map<std::string, std::string> replaced_;  // rows changed by ON CONFLICT, by their new key
   uint64_t rows_ = 0;
+  uint64_t taken_ = 0;  // rows that were added, or could not be
 };
 
-absl::Status RecordChanges::InsertRows(const proto::Table& table, std::span<const std::string> rows) {
+std::optional<uint64_t> RowsBehind(const absl::Status& error) {
+  const auto text = error.GetPayload(kRowsBehind);
+  uint64_t rows = 0;
+  if (!text.has_value() || !absl::SimpleAtoi(std::string(*text), &rows)) return std::nullopt;
+  return rows;
+}
+
+absl::Status RecordChanges::InsertRows(const proto::Table& table, std::span<const std::string> rows,
+                                       size_t* there) {
   size_t taken = 0;
   const absl::Status inserted = access_.Insert(table, rows, &taken);
   if (!absl::IsAlreadyExists(inserted)) return inserted;
+  if (there != nullptr) *there = taken;
   return sql::DuplicateKey(table, sql::ConflictAction::kPrimaryKey,
                            RecordLayout(table).Decode(BytesOf(rows[taken])));
 }

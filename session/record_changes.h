@@ -20,6 +20,9 @@
 
 namespace nam::session {
 
+/// Of an error of an INSERT that concerns one of its rows: how many rows it has taken behind that one.
+std::optional<uint64_t> RowsBehind(const absl::Status& error);
+
 /// A query's rows, as the open transaction sees them.
 using RunQuery = std::function<absl::StatusOr<ResultSet>(plan::logical::Query query)>;
 
@@ -39,7 +42,7 @@ class RecordChanges {
   /// Runs the query of an INSERT … SELECT in the open transaction. Copies of the result share what is left of
   /// the rows, which need the transaction no more.
   absl::StatusOr<NextRow> RowsOf(const sql::InsertStatement& statement);
-  /// Inserts the rows of `next`.
+  /// Inserts the rows of `next`. An error of one row tells which (RowsBehind).
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement, const NextRow& next);
   absl::StatusOr<ResultSet> Update(const sql::UpdateStatement& statement);
   absl::StatusOr<ResultSet> Delete(const sql::DeleteStatement& statement);
@@ -59,15 +62,17 @@ class RecordChanges {
   /// Finds each row once.
   absl::Status FindAll(const sql::BoundTable& table, const std::vector<plan::Expr>& conjuncts,
                        const sql::ChangeSource& source, const OnFound& on_found);
-  /// Their keys differ.
-  absl::Status InsertRows(const proto::Table& table, std::span<const std::string> rows);
+  /// Their keys differ. `taken`, if there is one: of a row that exists already.
+  absl::Status InsertRows(const proto::Table& table, std::span<const std::string> rows,
+                          size_t* taken = nullptr);
   absl::Status MoveRows(const proto::Table& table, std::vector<std::string> before,
                         std::span<const std::string> rows);
   absl::StatusOr<Row> ChangedRow(const sql::UpdateStatement& statement, const Found& found, Row& returned);
   absl::StatusOr<Value> DefaultOf(const proto::Table& table, int column, const sql::ChangeValue& otherwise);
+  /// `wrong`: the number of the row, if it is known.
   template <typename Rows>
   absl::Status CheckUnique(const proto::Table& table, const Rows& rows,
-                           const std::function<bool(uint32_t column)>& written);
+                           const std::function<bool(uint32_t column)>& written, size_t* wrong = nullptr);
   absl::Status CheckReferences(const sql::BoundTable& table, std::span<const RowChange> changes);
   /// Another row with the key (ConflictAction::keys) of `row`; nullopt if there is none, or the key has NULL
   /// in it. `but_itself`: excludes the row with the primary key of `row`.

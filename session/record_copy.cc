@@ -82,7 +82,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CopyStatement& statem
     const absl::StatusOr<ResultSet> batch =
         statement.batch_rows == 0 ? InsertStream(statement.insert, [&] { return next; })
                                   : InTransaction([&] { return changes_.Insert(statement.insert, next); });
-    if (!batch.ok()) return WithRowsThatStay(batch.status(), rows.count());
+    if (!batch.ok()) return WithRowsThatStay(rows.Placed(batch.status()), rows.count());
     rows.EndBatch();
     // A statement without batches is one transaction.
     if (statement.batch_rows == 0) break;

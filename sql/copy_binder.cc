@@ -77,7 +77,7 @@ class CopyBinder {
     const Node relation = node_.Field("relation");
     statement_.position = relation.position();
     NAM_RETURN_IF_ERROR(CheckNotSystem(relation.Text("relname"), relation.position()));
-    NAM_ASSIGN_OR_RETURN(const auto table, context_.FindTable(relation));
+    NAM_ASSIGN_OR_RETURN(const auto table, CopiedTable(context_, node_));
     if (!IsRecordTable(*table) && statement_.batch_rows > 0) {
       return UserError(sqlstate::kNotSupported, "COPY BATCH cannot be used with a columnar table",
                        batch_position_, "all of its rows appear at once");

@@ -251,6 +251,18 @@ absl::StatusOr<CopyOptions> CopyOptions::From(const Node& copy) {
   return OptionReader(copy).Read();
 }
 
+absl::StatusOr<std::shared_ptr<const proto::Table>> CopiedTable(LogicalContext& context, const Node& copy) {
+  const Node relation = copy.Field("relation");
+  NAM_ASSIGN_OR_RETURN(auto table, context.FindRelation(relation));
+  if (!table->has_view()) return table;
+  const bool from = copy.Flag("is_from");
+  return UserError(
+      sqlstate::kWrongObjectType,
+      absl::StrCat("cannot copy ", from ? "to" : "from", " view ", Quote(relation.Text("relname"))),
+      relation.position(),
+      from ? "copy into the tables that it reads" : "Try the COPY (SELECT ...) TO variant.");
+}
+
 absl::StatusOr<std::vector<int>> CopiedColumnsOf(const Node& copy, const proto::Table& table, int position) {
   std::vector<int> columns;
   std::vector<std::string> names;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "csv/dialect.h"
 #include "sql/bound_query.h"
+#include "sql/logical_query.h"
 #include "sql/parse_tree.h"
 
 namespace nam::sql {
@@ -29,6 +31,9 @@ struct CopyOptions {
 
 /// The columns that a CopyStmt names, or all that are not hidden. `position`: the table name's.
 absl::StatusOr<std::vector<int>> CopiedColumnsOf(const Node& copy, const proto::Table& table, int position);
+
+/// The table of a CopyStmt. 42809 for a view.
+absl::StatusOr<std::shared_ptr<const proto::Table>> CopiedTable(LogicalContext& context, const Node& copy);
 
 /// COPY … TO.
 absl::StatusOr<Statement> BindCopyTo(const Node& node, TableSource& tables);

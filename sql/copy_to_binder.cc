@@ -72,7 +72,7 @@ class CopyToBinder {
   absl::StatusOr<lg::Query> BindTable() {
     const Node relation = node_.Field("relation");
     LogicalContext context(tables_);
-    NAM_ASSIGN_OR_RETURN(const auto table, context.FindTable(relation));
+    NAM_ASSIGN_OR_RETURN(const auto table, CopiedTable(context, node_));
     NAM_ASSIGN_OR_RETURN(const std::vector<int> columns, CopiedColumnsOf(node_, *table, relation.position()));
     return QueryOf(table, columns);
   }

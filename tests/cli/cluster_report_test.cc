@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sql/bound_query.h"
@@ -132,6 +133,23 @@ TEST(ClusterReportTest, MembersTellOfTheirScratchMemory) {
   EXPECT_EQ(json["rows"][0]["scratch_highest_bytes"], 3 << 20);
   EXPECT_EQ(json["rows"][0]["scratch_bytes"], 1 << 30);
   EXPECT_FALSE(json["rows"][1].contains("scratch_used_bytes"));
+}
+
+TEST(ClusterReportTest, LostBlocksAreCounted) {
+  proto::Cluster cluster;
+  proto::Table table;
+  table.set_name("t");
+  proto::ServerUsage& usage = *table.add_usage();
+  usage.set_server(3);
+  for (const auto& [blocks, text] : std::vector<std::pair<uint64_t, std::string>>{
+           {1, "lost 1 block with memory server 3"}, {2, "lost 2 blocks with memory server 3"}}) {
+    usage.set_blocks(blocks);
+    const auto report = TablesReport({table}, /*readable=*/true, cluster);
+    ASSERT_EQ(report.rows.size(), 1u);
+    EXPECT_THAT(report.rows[0], testing::Contains(testing::Truly([&](const Value& value) {
+                  return !value.null && value.ToString() == text;
+                })));
+  }
 }
 
 }  // namespace

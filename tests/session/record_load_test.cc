@@ -136,6 +136,7 @@ TEST_F(RecordLoadTest, AfterAnErrorThereIsNone) {
   for (const auto& [row, state] : last) {
     const SqlError error = ErrorOf(Copy(Write("bad.csv", many + row)));
     EXPECT_EQ(error.sqlstate, state) << row << error.message;
+    EXPECT_TRUE(absl::StrContains(error.message, "bad.csv:10001: ")) << error.message;
     EXPECT_FALSE(absl::StrContains(error.message, "nam.")) << error.message;
     EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"0"}})) << row;
     EXPECT_EQ(Loads(), 0) << row;
@@ -149,6 +150,26 @@ TEST_F(RecordLoadTest, AfterAnErrorThereIsNone) {
   ASSERT_TRUE(skipped.ok()) << skipped.status();
   EXPECT_EQ(skipped->command, "COPY 10000");
   EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"10000"}}));
+}
+
+TEST_F(RecordLoadTest, ErrorsOfFewRowsNameTheirLineToo) {
+  CreateT();
+  Command("insert into t values (7, 'seven', 1)");
+  Write("part1.csv", RowsOf(10, 3));
+  const std::vector<std::pair<std::string, std::string>> rows = {{"7,other,1\n", "t_pkey"},
+                                                                 {"11,other,1\n", "t_pkey"},
+                                                                 {"1,seven,1\n", "t_name_key"},
+                                                                 {"1,other,-1\n", "t_ten_check"}};
+  for (const auto& [row, constraint] : rows) {
+    Write("part2.csv", "20,twenty,1\n" + row + RowsOf(30, 600));
+    const SqlError error = ErrorOf(Copy(folder_.File("part*.csv")));
+    EXPECT_TRUE(absl::StrContains(error.message, "part2.csv:2: ")) << error.message;
+    EXPECT_TRUE(absl::StrContains(error.message, constraint)) << error.message;
+  }
+  Write("part2.csv", "20,twenty,1\n7,other,1\n");
+  EXPECT_TRUE(
+      absl::StrContains(ErrorOf(Copy(folder_.File("part2.csv"), "batch 1")).message, "part2.csv:2: "));
+  EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"2"}})) << "a batch stays";
 }
 
 TEST_F(RecordLoadTest, OthersSeeAllRowsOrNone) {

@@ -191,6 +191,12 @@ TEST_F(SchemaObjectsTest, ViewsAreBoundWhereTheyAreNamed) {
   EXPECT_EQ(StateOf("drop view t"), "42809");
   EXPECT_EQ(StateOf("insert into v values (1)"), "42809");
   EXPECT_EQ(StateOf("delete from v"), "42809");
+  const SqlError into = ErrorOf("copy v from stdin"), from = ErrorOf("copy v (a) to stdout");
+  EXPECT_EQ(into.sqlstate, "42809");
+  EXPECT_EQ(into.message, "cannot copy to view \"v\"");
+  EXPECT_EQ(from.sqlstate, "42809");
+  EXPECT_EQ(from.message, "cannot copy from view \"v\"");
+  EXPECT_EQ(from.hint, "Try the COPY (SELECT ...) TO variant.");
   EXPECT_EQ(StateOf("create view v as select 1 as one"), "42P07");
   EXPECT_EQ(StateOf("create table v (a int)"), "42P07");
   EXPECT_EQ(StateOf("create or replace view v as select 1 as one"), "42P16");
