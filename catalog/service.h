@@ -215,8 +215,8 @@ class Service {
   /// on.
   bool LoadsInto(const std::string& table, uint32_t member) const;
 
-  // service_fills.cc: loads into empty record tables
-  bool IsFilled(const proto::FillTable& fill) const;
+  // service_fills.cc: loads into record tables
+  bool IsFilled(const proto::FillTables& fills) const;
   absl::Status Fill(const proto::FillTable& fill, Mutation& mutation) const;
   void EndFills(uint32_t member, Mutation& mutation) const;
 

@@ -207,7 +207,10 @@ absl::StatusOr<proto::ChangeCatalogReply> Service::ChangeCatalog(const proto::Ch
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   // A table that a load has closed may be opened at any time, and a backup holds up no end of the cluster.
-  const bool opens = request.fill().step_case() == proto::FillTable::kClose && !request.fill().close();
+  const bool opens =
+      request.has_fill() && std::ranges::all_of(request.fill().steps(), [](const proto::FillTable& step) {
+        return step.step_case() == proto::FillTable::kClose && !step.close();
+      });
   if (!opens && !request.has_saved()) NAM_RETURN_IF_ERROR(CheckNotQuiet(""));
   Mutation mutation = NewMutation();
   switch (request.change_case()) {
@@ -222,7 +225,7 @@ absl::StatusOr<proto::ChangeCatalogReply> Service::ChangeCatalog(const proto::Ch
       break;
     case proto::ChangeCatalogRequest::kFill:
       if (IsFilled(request.fill())) break;
-      NAM_RETURN_IF_ERROR(Fill(request.fill(), mutation));
+      for (const proto::FillTable& step : request.fill().steps()) NAM_RETURN_IF_ERROR(Fill(step, mutation));
       break;
     case proto::ChangeCatalogRequest::kSaved:
       mutation.put_saved_records = request.saved().number();

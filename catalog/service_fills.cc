@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -9,7 +10,7 @@
 #include "catalog/record_tables.h"
 #include "catalog/service.h"
 
-/// The end of a load into an empty record table:
+/// The end of a load into a record table:
 ///
 ///     stock        (storage A) ─close─▶ closed ─filled─▶ (storage B), new allocation, loaded_at
 ///     nam.load.5.1 (storage B) ───────────────────┘      A is over
@@ -76,11 +77,12 @@ proto::Table WithStorage(const proto::Table& table, const proto::Table& filled, 
 }  // namespace
 
 /// True if the request is repeated because its answer was lost.
-bool Service::IsFilled(const proto::FillTable& fill) const {
-  const auto table = tables_.find(fill.table());
-  return fill.step_case() == proto::FillTable::kFilled && !tables_.contains(fill.filled()) &&
-         table != tables_.end() && fill.loaded_at() != 0 &&
-         table->second.table->record().loaded_at() == fill.loaded_at();
+bool Service::IsFilled(const proto::FillTables& fills) const {
+  return !fills.steps().empty() && std::ranges::all_of(fills.steps(), [&](const proto::FillTable& fill) {
+    const auto table = tables_.find(fill.table());
+    return fill.fill() && !tables_.contains(fill.load()) && table != tables_.end() && fill.loaded_at() != 0 &&
+           table->second.table->record().loaded_at() == fill.loaded_at();
+  });
 }
 
 absl::Status Service::Fill(const proto::FillTable& fill, Mutation& mutation) const {
@@ -90,26 +92,27 @@ absl::Status Service::Fill(const proto::FillTable& fill, Mutation& mutation) con
   if (found == tables_.end() || found->second.table->allocation() != fill.allocation()) {
     return absl::AbortedError(absl::StrFormat("table `%s` was dropped, or loaded, meanwhile", fill.table()));
   }
-  const proto::Table& table = *found->second.table;
-  const uint32_t closed_by = table.record().closed_by();
+  if (!IsLoadNameOf(fill.load(), fill.member()))
+    return absl::InvalidArgumentError(absl::StrFormat("`%s` is no load of the member", fill.load()));
+  const auto load = tables_.find(fill.load());
+  if (load == tables_.end()) return absl::AbortedError(absl::StrFormat("load `%s` is over", fill.load()));
+  const proto::Table &table = *found->second.table, &filled = *load->second.table;
   const bool closes = fill.step_case() == proto::FillTable::kClose && fill.close();
-  if (!table.has_record() || closed_by != (closes ? 0 : fill.member())) {
+  if (!table.has_record() || table.record().closed_by() != (closes ? 0 : filled.allocation())) {
     return absl::AbortedError(
         absl::StrFormat("table `%s` is not closed by this load, or by another one", fill.table()));
   }
-  if (fill.step_case() != proto::FillTable::kFilled) {
-    Changed(fill.table(), mutation).mutable_record()->set_closed_by(closes ? fill.member() : 0);
+  if (fill.step_case() != proto::FillTable::kFill) {
+    Changed(fill.table(), mutation).mutable_record()->set_closed_by(closes ? filled.allocation() : 0);
     return absl::OkStatus();
   }
-  const auto filled = tables_.find(fill.filled());
-  if (!IsLoadNameOf(fill.filled(), fill.member()) || filled == tables_.end() || fill.loaded_at() == 0)
-    return absl::InvalidArgumentError(absl::StrFormat("`%s` is no load's", fill.filled()));
-  if (!SameRows(table, *filled->second.table))
+  if (!fill.fill() || fill.loaded_at() == 0)
+    return absl::InvalidArgumentError(absl::StrFormat("a load of `%s` without a snapshot", fill.table()));
+  if (!SameRows(table, filled))
     return absl::AbortedError(absl::StrFormat("table `%s` was altered while it was loaded", fill.table()));
-  mutation.put_tables.push_back(
-      WithStorage(table, *filled->second.table, mutation.next_allocation++, fill.loaded_at()));
+  mutation.put_tables.push_back(WithStorage(table, filled, mutation.next_allocation++, fill.loaded_at()));
   mutation.put_tables.back().set_version(mutation.version);
-  mutation.delete_tables.push_back(fill.filled());
+  mutation.delete_tables.push_back(fill.load());
   mutation.makes_room = true;
   return absl::OkStatus();
 }
@@ -118,12 +121,16 @@ absl::Status Service::Fill(const proto::FillTable& fill, Mutation& mutation) con
 /// it was filling leaves: nobody will complete it. Its memory goes with the first member that meets it, since
 /// commits under way may write there (txn::CreateIndex).
 void Service::EndFills(uint32_t member, Mutation& mutation) const {
+  std::set<uint64_t> loads;
+  for (const auto& [name, state] : tables_) {
+    if (IsLoadNameOf(name, member)) loads.insert(state.table->allocation());
+  }
   for (const auto& [name, state] : tables_) {
     if (IsLoadNameOf(name, member)) {
       mutation.delete_tables.push_back(name);
       continue;
     }
-    if (state.table->record().closed_by() == member)
+    if (loads.contains(state.table->record().closed_by()))
       Changed(name, mutation).mutable_record()->clear_closed_by();
     for (int i = 0; i < state.table->record().parts_size(); ++i) {
       if (state.table->record().parts(i).builder() != member) continue;

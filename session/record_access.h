@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,21 +23,29 @@ inline std::span<const std::byte> BytesOf(std::string_view text) {
 
 class RecordAccess;
 
-/// A load into an empty table, in transactions of its own that no other session sees:
+/// What a table's rows are, whatever their order. Empty: there are none.
+struct RowsDigest {
+  uint64_t rows = 0;
+  uint64_t sum = 0;  // of checksums
+  void Add(std::span<const std::byte> row);
+  bool operator==(const RowsDigest&) const = default;
+};
+
+/// A load of all rows of a table, in transactions of its own that no other session sees:
 ///
-///     BeginLoad ─▶ access(): Begin, Insert … Commit ─▶ Begin, Insert … Commit ─▶ Finish: all rows are the
-///     table's
+///     BeginLoad ─▶ access(): Begin, Insert … Commit ─▶ Begin, Insert … Commit ─▶ FinishLoads: the load's
+///     rows
+///                  │                                                             are the table's
 ///                  └──── an error, or the end of the client ────▶ nothing of it is left
 ///
-/// Destroyed without Finish, it leaves nothing.
+/// Destroyed without FinishLoads, it leaves nothing.
 class RecordLoad {
  public:
   virtual ~RecordLoad() = default;
   /// In it the table has the load's rows alone.
   virtual RecordAccess& access() = 0;
-  /// Called between transactions, at most once. ABORTED: others have written or altered the table; nothing
-  /// has happened. UNAVAILABLE: it is open whether the rows are the table's.
-  virtual absl::Status Finish() = 0;
+  /// The hidden table that has the rows.
+  virtual const proto::Table& stored() const = 0;
 };
 
 /// SQL's interface to the transaction engine: one transaction at a time, which sees its own writes. Rows have
@@ -117,13 +126,27 @@ class RecordAccess {
   /// NOT_FOUND: there is no such index; FAILED_PRECONDITION: it belongs to a constraint.
   virtual absl::Status DropIndex(const std::string& name) = 0;
 
-  /// Also called during a transaction, which does not notice. `rows`: at least so many will come. The table
-  /// has no foreign key and is not referenced. FAILED_PRECONDITION: it has rows, or an index that is not
-  /// complete.
+  /// Also called during a transaction, which does not notice. `rows`: at least so many will come. `replaced`:
+  /// the rows that the table has, and must have at the end, when the load's take their place; nullopt: any.
+  /// The table has no foreign key and is not referenced. FAILED_PRECONDITION: it has other rows, or an index
+  /// that is not complete.
   virtual absl::StatusOr<std::unique_ptr<RecordLoad>> BeginLoad(const proto::Table& /*table*/,
-                                                                uint64_t /*rows*/) {
+                                                                uint64_t /*rows*/,
+                                                                std::optional<RowsDigest> /*replaced*/) {
     return absl::FailedPreconditionError("no loads");
   }
+  /// Called between transactions of the loads, which BeginLoad of this object has made; each at most once.
+  /// All rows become visible in one moment. ABORTED: others have written or altered a table; nothing has
+  /// happened. UNAVAILABLE: it is open whether the rows are the tables'.
+  virtual absl::Status FinishLoads(std::span<const std::unique_ptr<RecordLoad>> /*loads*/) {
+    return absl::UnimplementedError("no loads");
+  }
+  /// Where the open transaction reads a table: its rows lie in `table`, at this snapshot.
+  struct Stored {
+    const proto::Table* table = nullptr;
+    uint64_t snapshot = 0;
+  };
+  virtual absl::StatusOr<Stored> StoredAs(const proto::Table& table) { return Stored{&table, snapshot()}; }
   /// Called between transactions, as txn::Session::AwaitCommits.
   virtual absl::StatusOr<uint64_t> AwaitCommits() { return absl::UnimplementedError("no shared tables"); }
 };

@@ -214,11 +214,15 @@ class RecordEngine final : public RecordAccess {
     return Lost(txn::DropIndex(attachment_, *session_, name));
   }
 
-  absl::StatusOr<std::unique_ptr<RecordLoad>> BeginLoad(const proto::Table& table, uint64_t rows) override {
+  absl::StatusOr<std::unique_ptr<RecordLoad>> BeginLoad(const proto::Table& table, uint64_t rows,
+                                                        std::optional<RowsDigest> replaced) override {
     auto access = std::make_unique<RecordEngine>(attachment_);
     access->SetLockTimeout(lock_timeout_us_);
     access->SetTransactionBytesMax(transaction_bytes_max_);
-    return BeginRecordLoad(attachment_, std::move(access), table, rows);
+    return BeginRecordLoad(attachment_, std::move(access), table, rows, replaced);
+  }
+  absl::Status FinishLoads(std::span<const std::unique_ptr<RecordLoad>> loads) override {
+    return FinishRecordLoads(attachment_, loads);
   }
   absl::StatusOr<uint64_t> AwaitCommits() override {
     NAM_RETURN_IF_ERROR(OpenSession());

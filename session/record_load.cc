@@ -12,6 +12,7 @@
 #include "base/system_names.h"
 #include "proto/catalog.pb.h"
 #include "session/record_engine.h"
+#include "storage/checksum.h"
 #include "txn/session.h"
 
 namespace nam::session {
@@ -125,11 +126,13 @@ class LoadAccess final : public RecordAccess {
 
 class HiddenLoad final : public RecordLoad {
  public:
-  HiddenLoad(catalog::Attachment& attachment, std::unique_ptr<RecordAccess> access, const proto::Table& table)
+  HiddenLoad(catalog::Attachment& attachment, std::unique_ptr<RecordAccess> access, const proto::Table& table,
+             std::optional<RowsDigest> replaced)
       : attachment_(attachment),
         member_(attachment.member()),
         engine_(std::move(access)),
         table_(table),
+        replaced_(replaced),
         load_access_(*engine_, table_, hidden_) {}
 
   ~HiddenLoad() override {
@@ -141,7 +144,7 @@ class HiddenLoad final : public RecordLoad {
   }
 
   absl::Status Make(uint64_t rows) {
-    NAM_RETURN_IF_ERROR(CheckEmpty());
+    NAM_RETURN_IF_ERROR(CheckReplaced());
     static std::atomic<uint64_t> loads = 0;
     proto::Table hidden = HiddenTableFor(table_, absl::StrCat(kLoadTables, member_.value(), ".", ++loads));
     NAM_ASSIGN_OR_RETURN(const std::vector<proto::RecordPart> indexes, IndexesFor(table_, hidden.name()));
@@ -155,20 +158,28 @@ class HiddenLoad final : public RecordLoad {
 
   RecordAccess& access() override { return load_access_; }
 
-  absl::Status Finish() override {
-    const absl::StatusOr<uint64_t> snapshot = CloseEmpty();
-    if (absl::IsUnavailable(snapshot.status())) {
-      return txn::AbortStatus(txn::AbortReason::kConnectionLost, std::string(snapshot.status().message()));
+  const proto::Table& stored() const override { return hidden_; }
+
+  // Steps of FinishRecordLoads.
+  absl::Status Close() { return Close(true); }
+  absl::StatusOr<uint64_t> AwaitCommits() { return engine_->AwaitCommits(); }
+  /// The table is closed, and no commit writes to it any more.
+  absl::Status CheckClosed() {
+    const absl::Status same = CheckReplaced();
+    if (absl::IsFailedPrecondition(same)) {
+      return txn::AbortStatus(txn::AbortReason::kWriteWrite,
+                              absl::StrCat("others have written to table ", table_.name(), " meanwhile"));
     }
-    NAM_RETURN_IF_ERROR(snapshot.status());
-    const Interruption none(nullptr);  // from here on the rows may be the table's
-    proto::ChangeCatalogRequest request = Request();
-    request.mutable_fill()->set_filled(hidden_.name());
-    request.mutable_fill()->set_loaded_at(*snapshot);
-    const absl::Status filled = attachment_.catalog().ChangeCatalog(request).status();
-    filled_ = filled.ok();
-    return filled;
+    NAM_RETURN_IF_ERROR(same);
+    return HandOverNumbers();
   }
+  proto::FillTable FillAt(uint64_t snapshot) const {
+    proto::FillTable fill = Step();
+    fill.set_fill(true);
+    fill.set_loaded_at(snapshot);
+    return fill;
+  }
+  void SetFilled() { filled_ = true; }
 
  private:
   /// Whether nothing of the load is left. What is left ends with the membership.
@@ -179,51 +190,42 @@ class HiddenLoad final : public RecordLoad {
     const absl::Status dropped = engine_->DropTable(hidden_.name());
     return dropped.ok() || absl::IsNotFound(dropped);
   }
-  /// Ends all writing to the table, in which there must be no row. Returns a snapshot that sees all rows of
-  /// the load.
-  absl::StatusOr<uint64_t> CloseEmpty() {
-    NAM_RETURN_IF_ERROR(Close(true));
-    NAM_ASSIGN_OR_RETURN(const uint64_t snapshot, engine_->AwaitCommits());
-    const absl::Status empty = CheckEmpty();
-    if (absl::IsFailedPrecondition(empty)) {
-      return txn::AbortStatus(txn::AbortReason::kWriteWrite,
-                              absl::StrCat("others have written to table ", table_.name(), " meanwhile"));
-    }
-    NAM_RETURN_IF_ERROR(empty);
-    NAM_RETURN_IF_ERROR(HandOverNumbers());
-    return snapshot;
-  }
-  proto::ChangeCatalogRequest Request() const {
-    proto::ChangeCatalogRequest request;
-    request.mutable_fill()->set_table(table_.name());
-    request.mutable_fill()->set_allocation(table_.allocation());
-    request.mutable_fill()->set_member(member_.value());
-    return request;
+  proto::FillTable Step() const {
+    proto::FillTable fill;
+    fill.set_table(table_.name());
+    fill.set_allocation(table_.allocation());
+    fill.set_member(member_.value());
+    fill.set_load(hidden_.name());
+    return fill;
   }
   absl::Status Close(bool close) {
     if (!close && !closed_) return absl::OkStatus();
-    proto::ChangeCatalogRequest request = Request();
-    request.mutable_fill()->set_close(close);
+    proto::ChangeCatalogRequest request;
+    proto::FillTable& step = *request.mutable_fill()->add_steps();
+    step = Step();
+    step.set_close(close);
     const absl::Status changed = attachment_.catalog().ChangeCatalog(request).status();
-    // Another load of this member may close the table next, or has closed it, and must find it so. A lost
-    // answer tells nothing.
+    // A lost answer tells nothing.
     const bool refused = absl::IsAborted(changed) || absl::IsFailedPrecondition(changed);
     closed_ = close ? !refused : !refused && !changed.ok();
     return changed;
   }
-  /// FAILED_PRECONDITION: the table has a row.
-  absl::Status CheckEmpty() {
+  /// FAILED_PRECONDITION: the table has not the rows that the load replaces.
+  absl::Status CheckReplaced() {
+    if (!replaced_.has_value()) return absl::OkStatus();
     NAM_RETURN_IF_ERROR(engine_->Begin());
-    bool empty = true;
+    RowsDigest digest;
     const absl::Status scanned =
-        engine_->Scan(table_, [&](std::span<const std::byte>) -> absl::StatusOr<bool> {
-          empty = false;
-          return false;
+        engine_->Scan(table_, [&](std::span<const std::byte> row) -> absl::StatusOr<bool> {
+          if (Interruption::requested()) return absl::CancelledError("cancelled");
+          digest.Add(row.first(table_.record().row_bytes()));
+          return digest.rows <= replaced_->rows;
         });
     engine_->Abort();
     NAM_RETURN_IF_ERROR(scanned);
-    return empty ? absl::OkStatus()
-                 : absl::FailedPreconditionError(absl::StrCat("table ", table_.name(), " has rows"));
+    return digest == *replaced_
+               ? absl::OkStatus()
+               : absl::FailedPreconditionError(absl::StrCat("table ", table_.name(), " has other rows"));
   }
   /// The hidden table goes on where the table's numbers are, which have been taken during the load.
   absl::Status HandOverNumbers() {
@@ -239,6 +241,7 @@ class HiddenLoad final : public RecordLoad {
   const MemberId member_;  // if it is over, so is the load
   const std::unique_ptr<RecordAccess> engine_;
   const proto::Table table_;
+  const std::optional<RowsDigest> replaced_;
   proto::Table hidden_;
   LoadAccess load_access_;
   bool closed_ = false;
@@ -247,12 +250,41 @@ class HiddenLoad final : public RecordLoad {
 
 }  // namespace
 
+void RowsDigest::Add(std::span<const std::byte> row) {
+  ++rows;
+  sum += storage::Checksum(row);
+}
+
 absl::StatusOr<std::unique_ptr<RecordLoad>> BeginRecordLoad(catalog::Attachment& attachment,
                                                             std::unique_ptr<RecordAccess> access,
-                                                            const proto::Table& table, uint64_t rows) {
-  auto load = std::make_unique<HiddenLoad>(attachment, std::move(access), table);
+                                                            const proto::Table& table, uint64_t rows,
+                                                            std::optional<RowsDigest> replaced) {
+  auto load = std::make_unique<HiddenLoad>(attachment, std::move(access), table, replaced);
   NAM_RETURN_IF_ERROR(load->Make(rows));
   return load;
+}
+
+absl::Status FinishRecordLoads(catalog::Attachment& attachment,
+                               std::span<const std::unique_ptr<RecordLoad>> loads) {
+  if (loads.empty()) return absl::OkStatus();
+  std::vector<HiddenLoad*> all;
+  for (const std::unique_ptr<RecordLoad>& load : loads) all.push_back(static_cast<HiddenLoad*>(load.get()));
+  const absl::StatusOr<uint64_t> snapshot = [&]() -> absl::StatusOr<uint64_t> {
+    for (HiddenLoad* const load : all) NAM_RETURN_IF_ERROR(load->Close());
+    NAM_ASSIGN_OR_RETURN(const uint64_t closed, all[0]->AwaitCommits());
+    for (HiddenLoad* const load : all) NAM_RETURN_IF_ERROR(load->CheckClosed());
+    return closed;
+  }();
+  if (absl::IsUnavailable(snapshot.status())) {
+    return txn::AbortStatus(txn::AbortReason::kConnectionLost, std::string(snapshot.status().message()));
+  }
+  NAM_RETURN_IF_ERROR(snapshot.status());
+  const Interruption none(nullptr);  // from here on the rows may be the tables'
+  proto::ChangeCatalogRequest request;
+  for (const HiddenLoad* const load : all) *request.mutable_fill()->add_steps() = load->FillAt(*snapshot);
+  NAM_RETURN_IF_ERROR(attachment.catalog().ChangeCatalog(request).status());
+  for (HiddenLoad* const load : all) load->SetFilled();
+  return absl::OkStatus();
 }
 
 }  // namespace nam::session

@@ -94,7 +94,8 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> RecordReads::Prepare(
     const std::shared_ptr<const proto::Table>& table, const std::vector<plan::Expr>& conditions) {
   NAM_ASSIGN_OR_RETURN(Read read, Find(*table, conditions));
   reads_.push_back(std::move(read));
-  auto estimates = std::make_shared<proto::Table>(*table);
+  NAM_ASSIGN_OR_RETURN(const RecordAccess::Stored stored, access_.StoredAs(*table));
+  auto estimates = std::make_shared<proto::Table>(*stored.table);
   const uint64_t rows = reads_.back().rows();
   estimates->set_rows(rows);
   const auto& key = estimates->record().primary_key();
@@ -114,7 +115,8 @@ absl::StatusOr<RecordReads::Read> RecordReads::Find(const proto::Table& table,
   const sql::AccessPath path =
       sql::ChooseAccessPath(table, layout, conditions, {.snapshot = access_.snapshot()});
   Read read;
-  read.scan.snapshot = access_.snapshot();
+  NAM_ASSIGN_OR_RETURN(const RecordAccess::Stored stored, access_.StoredAs(table));
+  read.scan.snapshot = stored.snapshot;
   if (!path.scan()) {
     NAM_ASSIGN_OR_RETURN(read.scan.own_rows_only,
                          FindRows(table, path, access_, cancelled_, read.scan.own_rows));
@@ -128,10 +130,10 @@ absl::StatusOr<RecordReads::Read> RecordReads::Find(const proto::Table& table,
     if (!row.empty()) read.scan.own_rows.emplace_back(row);
   }));
   // As of now, after the snapshot was taken: all rows that the snapshot sees have their extents by then.
-  const auto now = catalog_.GetTable(table.name());
+  const auto now = catalog_.GetTable(stored.table->name());
   if (absl::IsNotFound(now.status())) return Dropped(table.name());
   if (!now.ok()) return now.status();
-  if ((*now)->allocation() != table.allocation()) return Dropped(table.name());
+  if ((*now)->allocation() != stored.table->allocation()) return Dropped(table.name());
   if ((*now)->record().closed_by() != 0) {  // the snapshot may already see rows of the load
     return txn::AbortStatus(txn::AbortReason::kSnapshotTooOld,
                             absl::StrCat("table ", table.name(), " is being loaded"));

@@ -14,6 +14,7 @@
 #include "partitioner/record_row.h"
 #include "plan/expression.h"
 #include "session/catalog_changes.h"
+#include "session/foreign_keys.h"
 #include "session/session_lost.h"
 #include "txn/session.h"
 #include "types/sql_error.h"
@@ -386,6 +387,9 @@ absl::StatusOr<ResultSet> RecordStatements::InTransaction(
     if (const absl::Status begun = access_.Begin(); !begun.ok()) return EngineErrorInSql(begun);
   }
   absl::StatusOr<ResultSet> result = body();
+  if (result.ok()) {
+    if (const absl::Status ended = access_.EndStatement(); !ended.ok()) result = ended;
+  }
   if (!result.ok()) {
     if (own) access_.Abort();  // otherwise Fail does
     return EngineErrorInSql(result.status(), own ? "the statement failed" : kFailedInside);
@@ -397,34 +401,65 @@ absl::StatusOr<ResultSet> RecordStatements::InTransaction(
 }
 
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::InsertStatement& statement) {
+  access_.OfStatement(statement.table.table);
   if (statement.source == nullptr) return InTransaction([&] { return changes_.Insert(statement); });
   return InsertStream(statement, [&] { return changes_.RowsOf(statement); });
 }
 
+// What is loaded cannot be rolled back to a savepoint.
 absl::StatusOr<ResultSet> RecordStatements::InsertStream(const sql::InsertStatement& statement,
                                                          const RowSource& source) {
-  if (state_ != State::kIdle || !LargeInsert::MayLoad(statement)) {
-    return InTransaction([&]() -> absl::StatusOr<ResultSet> {
-      NAM_ASSIGN_OR_RETURN(const RecordChanges::NextRow next, source());
-      return changes_.Insert(statement, next);
-    });
-  }
-  const Interruption interruption(&cancelled_);
-  if (const absl::Status begun = access_.Begin(); !begun.ok()) return EngineErrorInSql(begun);
-  LargeInsert insert(access_, changes_, cancelled_, statement);
-  absl::StatusOr<ResultSet> result = insert.Run(source);
-  if (!result.ok()) {
-    access_.Abort();
-    return EngineErrorInSql(result.status());
-  }
-  if (const absl::Status committed = insert.Commit(); !committed.ok()) return CommitInSql(committed);
-  return result;
+  const bool may_load = LargeInsert::MayLoad(statement) && (savepoints_.empty() || access_.loads());
+  access_.OfStatement(statement.table.table);
+  return InTransaction([&]() -> absl::StatusOr<ResultSet> {
+    if (may_load) return LargeInsert(access_, changes_, cancelled_, statement).Run(source);
+    NAM_ASSIGN_OR_RETURN(const RecordChanges::NextRow next, source());
+    return changes_.Insert(statement, next);
+  });
 }
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::UpdateStatement& statement) {
+  access_.OfStatement(statement.table.table);
   return InTransaction([&] { return changes_.Update(statement); });
 }
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DeleteStatement& statement) {
+  access_.OfStatement(statement.table.table);
   return InTransaction([&] { return changes_.Delete(statement); });
+}
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::TruncateStatement& statement) {
+  access_.OfStatement(statement.table.table);
+  const bool own = state_ == State::kIdle;
+  return InTransaction([&]() -> absl::StatusOr<ResultSet> {
+    NAM_ASSIGN_OR_RETURN(const bool emptied, EmptyByLoad(statement.table, own));
+    if (!emptied)
+      NAM_RETURN_IF_ERROR(changes_.Delete(sql::DeleteStatement{.table = statement.table}).status());
+    return CommandResult("TRUNCATE TABLE");
+  });
+}
+
+/// False: the rows must be deleted one by one. By itself a TRUNCATE takes all rows that are there when it
+/// commits; in a transaction those that it has seen.
+absl::StatusOr<bool> RecordStatements::EmptyByLoad(const sql::BoundTable& bound, bool own) {
+  const proto::Table& table = *bound.table;
+  const bool may_load = !HasReferences(bound) && (savepoints_.empty() || access_.loads());
+  if (!may_load || access_.IsWritten(table)) return false;
+  RowsDigest rows;
+  if (access_.LoadOf(table) == nullptr) {
+    bool large = false;  // the scan itself takes memory of the transaction
+    NAM_RETURN_IF_ERROR(access_.Scan(table, [&](std::span<const std::byte> row) -> absl::StatusOr<bool> {
+      if (cancelled_) return absl::CancelledError("cancelled");
+      rows.Add(row.first(table.record().row_bytes()));
+      large = large || LargeInsert::IsLarge(access_, rows.rows);
+      return !own || !large;
+    }));
+    if (!access_.loads() && !large) {
+      access_.NoteEmptied(rows);
+      return false;
+    }
+  }
+  const absl::Status emptied = access_.Empty(table, own ? std::nullopt : std::optional<RowsDigest>(rows));
+  if (absl::IsFailedPrecondition(emptied)) return false;
+  NAM_RETURN_IF_ERROR(emptied);
+  return true;
 }
 absl::Status RecordStatements::Feed(const optimizer::TransactionScan& scan, const proto::Table& table,
                                     execution::LocalStage& stage) {

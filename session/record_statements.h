@@ -15,6 +15,7 @@
 #include "optimizer/lower_tree.h"
 #include "proto/table.pb.h"
 #include "session/large_insert.h"
+#include "session/loading_access.h"
 #include "session/record_access.h"
 #include "session/record_changes.h"
 #include "session/record_finder.h"
@@ -61,8 +62,8 @@ class RecordStatements {
       : access_(access),
         clock_(clock),
         cancelled_(cancelled),
-        finder_(access, cancelled),
-        changes_(access, finder_, cancelled, std::move(run_query)) {}
+        finder_(access_, cancelled),
+        changes_(access_, finder_, cancelled, std::move(run_query)) {}
   ~RecordStatements();
   RecordStatements(const RecordStatements&) = delete;
   RecordStatements& operator=(const RecordStatements&) = delete;
@@ -74,6 +75,8 @@ class RecordStatements {
                                 const std::function<void(const QueryProgress&)>& report = {});
   absl::StatusOr<ResultSet> Run(const sql::UpdateStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::DeleteStatement& statement);
+  /// Deletes all rows. Many of them go with the table's storage, as if a load without rows took their place.
+  absl::StatusOr<ResultSet> Run(const sql::TruncateStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::TransactionStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::CreateTableStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::CreateIndexStatement& statement);
@@ -99,6 +102,8 @@ class RecordStatements {
   absl::Status Fail(const std::string& statement, absl::Status error);
   /// The open transaction was lost: none of it will be committed.
   void Lose();
+  /// For what else reads, or locks rows, in the transaction.
+  RecordAccess& access() { return access_; }
   bool in_transaction() const { return state_ != State::kIdle; }
   /// The number of the transaction's savepoints.
   size_t savepoints() const { return savepoints_.size(); }
@@ -111,9 +116,9 @@ class RecordStatements {
   };
   static constexpr size_t kSavepointsMax = 65'536;
 
-  /// Inserts the rows of a query or of files. Outside of a transaction many rows into an empty table are a
-  /// load.
+  /// Inserts the rows of a query or of files. Many rows into an empty table are a load.
   absl::StatusOr<ResultSet> InsertStream(const sql::InsertStatement& statement, const RowSource& source);
+  absl::StatusOr<bool> EmptyByLoad(const sql::BoundTable& bound, bool own);
   absl::StatusOr<ResultSet> Begin();
   absl::StatusOr<ResultSet> EndTransaction(bool commit);
   absl::StatusOr<ResultSet> AddSavepoint(const std::string& name);
@@ -128,7 +133,7 @@ class RecordStatements {
                                                const std::vector<plan::Expr>& conjuncts,
                                                const sql::ChangeSource& source) const;
 
-  RecordAccess& access_;
+  LoadingAccess access_;
   Clock& clock_;
   const std::atomic<bool>& cancelled_;
   RecordFinder finder_;

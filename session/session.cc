@@ -376,9 +376,7 @@ class SessionImpl final : public Session {
       NAM_RETURN_IF_ERROR(MayRun("TRUNCATE of a columnar table"));
       return columnar_.Truncate(statement);
     }
-    NAM_ASSIGN_OR_RETURN(ResultSet result, RunOnRecords(sql::DeleteStatement{.table = statement.table}));
-    result.command = "TRUNCATE TABLE";
-    return result;
+    return RunOnRecords(statement);
   }
   absl::StatusOr<ResultSet> Run(const sql::VacuumStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun("VACUUM"));
@@ -433,7 +431,7 @@ class SessionImpl final : public Session {
     LockedRows rows(statement.locks, *receiver_);
     return WithTree(*statement.tree, [&](TreeRun& query) -> absl::StatusOr<ResultSet> {
       NAM_ASSIGN_OR_RETURN(ResultSet result, query.Run(rows));
-      if (InTransaction()) NAM_RETURN_IF_ERROR(rows.Lock(*record_access_));
+      if (InTransaction()) NAM_RETURN_IF_ERROR(rows.Lock(records_->access()));
       rows.Show(result);
       return result;
     });
@@ -481,7 +479,7 @@ class SessionImpl final : public Session {
     return {.attachment = attachment_,
             .stages = *stages_,
             .records = records_.has_value() ? &*records_ : nullptr,
-            .access = record_access_.get(),
+            .access = records_.has_value() ? &records_->access() : nullptr,
             .settings = settings_.now(),
             .cancel = cancel_};
   }

@@ -18,6 +18,8 @@ class ServiceFillsTest : public ServiceTest {
     stock_ = Create(other_, "stock", "by_a");
     hidden_ = absl::StrCat("nam.load.", loader_, ".1");
     filled_ = Create(loader_, hidden_, hidden_ + ".by_a");
+    others_hidden_ = absl::StrCat("nam.load.", other_, ".1");
+    others_ = Create(other_, others_hidden_, others_hidden_ + ".by_a");
   }
   /// A table with an index that is usable; returns its allocation.
   uint64_t Create(uint32_t client, const std::string& name, const std::string& index) {
@@ -47,11 +49,12 @@ class ServiceFillsTest : public ServiceTest {
     fill.set_table("stock");
     fill.set_allocation(stock_);
     fill.set_member(member);
+    fill.set_load(member == other_ ? others_hidden_ : hidden_);
     return fill;
   }
   absl::StatusCode Apply(const proto::FillTable& fill) {
     proto::ChangeCatalogRequest request;
-    *request.mutable_fill() = fill;
+    *request.mutable_fill()->add_steps() = fill;
     return service_->ChangeCatalog(request).status().code();
   }
   absl::StatusCode Close(uint32_t member, bool close = true) {
@@ -61,24 +64,24 @@ class ServiceFillsTest : public ServiceTest {
   }
   absl::StatusCode Fill(uint32_t member) {
     proto::FillTable fill = Step(member);
-    fill.set_filled(hidden_);
+    fill.set_fill(true);
     fill.set_loaded_at(7);
     return Apply(fill);
   }
-  uint32_t ClosedBy() { return Get("stock")->table().record().closed_by(); }
+  uint64_t ClosedBy() { return Get("stock")->table().record().closed_by(); }
 
   uint32_t memory_ = 0, loader_ = 0, other_ = 0;
-  uint64_t stock_ = 0, filled_ = 0;
-  std::string hidden_;
+  uint64_t stock_ = 0, filled_ = 0, others_ = 0;
+  std::string hidden_, others_hidden_;
 };
 
 TEST_F(ServiceFillsTest, ATableGetsTheStorageThatWasFilled) {
   const uint64_t version = Cluster().version();
   ASSERT_EQ(Close(loader_), absl::StatusCode::kOk);
-  EXPECT_EQ(ClosedBy(), loader_);
+  EXPECT_EQ(ClosedBy(), filled_);
   EXPECT_GT(Cluster().version(), version) << "who binds a statement hears of it";
   Restart();
-  EXPECT_EQ(ClosedBy(), loader_);
+  EXPECT_EQ(ClosedBy(), filled_);
   ASSERT_EQ(Fill(loader_), absl::StatusCode::kOk);
   for (const bool restarted : {false, true}) {
     if (restarted) Restart();
@@ -108,18 +111,66 @@ TEST_F(ServiceFillsTest, OneLoadClosesATable) {
   EXPECT_EQ(Close(other_), absl::StatusCode::kAborted);
   EXPECT_EQ(Close(other_, false), absl::StatusCode::kAborted);
   EXPECT_EQ(Fill(other_), absl::StatusCode::kAborted);
-  EXPECT_EQ(ClosedBy(), loader_);
+  EXPECT_EQ(ClosedBy(), filled_);
   ASSERT_EQ(Close(loader_, false), absl::StatusCode::kOk);
   EXPECT_EQ(ClosedBy(), 0u);
   ASSERT_EQ(Close(other_), absl::StatusCode::kOk);
-  EXPECT_EQ(Fill(other_), absl::StatusCode::kInvalidArgument) << "the storage is another's";
+  proto::FillTable foreign = Step(other_);
+  foreign.set_load(hidden_);
+  foreign.set_fill(true);
+  foreign.set_loaded_at(7);
+  EXPECT_EQ(Apply(foreign), absl::StatusCode::kInvalidArgument) << "the storage is another's";
+  EXPECT_EQ(ClosedBy(), others_);
+}
+
+TEST_F(ServiceFillsTest, LoadsOfOneMemberAreTold) {
+  proto::FillTable second = Step(loader_);
+  second.set_load(absl::StrCat("nam.load.", loader_, ".2"));
+  Create(loader_, second.load(), second.load() + ".by_a");
+  ASSERT_EQ(Close(loader_), absl::StatusCode::kOk);
+  for (const bool close : {true, false}) {
+    second.set_close(close);
+    EXPECT_EQ(Apply(second), absl::StatusCode::kAborted) << "the first one has closed it";
+  }
+  EXPECT_EQ(ClosedBy(), filled_);
+  second.set_fill(true);
+  second.set_loaded_at(7);
+  EXPECT_EQ(Apply(second), absl::StatusCode::kAborted);
+  EXPECT_EQ(Fill(loader_), absl::StatusCode::kOk);
+}
+
+TEST_F(ServiceFillsTest, SeveralTablesAreFilledAtOnceOrNone) {
+  const std::string hidden = absl::StrCat("nam.load.", loader_, ".2");
+  proto::FillTable shop = Step(loader_);
+  shop.set_table("shop");
+  shop.set_allocation(Create(other_, "shop", "shop_by_a"));
+  shop.set_load(hidden);
+  Create(loader_, hidden, hidden + ".shop_by_a");
+  proto::ChangeCatalogRequest both;
+  for (const proto::FillTable& one : {Step(loader_), shop}) *both.mutable_fill()->add_steps() = one;
+  const auto apply = [&] { return service_->ChangeCatalog(both).status().code(); };
+  for (proto::FillTable& step : *both.mutable_fill()->mutable_steps()) step.set_close(true);
+  ASSERT_EQ(apply(), absl::StatusCode::kOk);
+  for (proto::FillTable& step : *both.mutable_fill()->mutable_steps()) {
+    step.set_fill(true);
+    step.set_loaded_at(7);
+  }
+  both.mutable_fill()->mutable_steps(1)->set_load(hidden_);
+  EXPECT_EQ(apply(), absl::StatusCode::kAborted) << "not the second table's";
+  EXPECT_EQ(Get("stock")->table().allocation(), stock_);
+  both.mutable_fill()->mutable_steps(1)->set_load(hidden);
+  EXPECT_EQ(apply(), absl::StatusCode::kOk);
+  EXPECT_EQ(Get("stock")->table().record().loaded_at(), 7u);
+  EXPECT_EQ(Get("shop")->table().record().loaded_at(), 7u);
+  EXPECT_FALSE(Get(hidden).ok() || Get(hidden_).ok());
+  EXPECT_EQ(apply(), absl::StatusCode::kOk) << "its answer was lost";
 }
 
 TEST_F(ServiceFillsTest, ALoadEndsWithItsMember) {
   ASSERT_EQ(Close(loader_), absl::StatusCode::kOk);
   clock_.AdvanceMs(kLeaseMs - 1);
   ASSERT_TRUE(Renew(memory_).ok() && Renew(other_).ok());
-  EXPECT_EQ(ClosedBy(), loader_);
+  EXPECT_EQ(ClosedBy(), filled_);
   clock_.AdvanceMs(1);
   ASSERT_TRUE(Renew(other_).ok());
   EXPECT_EQ(ClosedBy(), 0u);
@@ -184,7 +235,7 @@ TEST_F(ServiceFillsTest, ATableThatWasAlteredGetsNothing) {
   alter.mutable_alter()->mutable_table()->mutable_columns(0)->set_name("b");
   ASSERT_TRUE(service_->ChangeCatalog(alter).ok());
   EXPECT_EQ(Fill(loader_), absl::StatusCode::kAborted) << "its column has another name";
-  EXPECT_EQ(ClosedBy(), loader_);
+  EXPECT_EQ(ClosedBy(), filled_);
 }
 
 TEST_F(ServiceFillsTest, ABackupMeetsNoEndOfALoad) {

@@ -18,8 +18,7 @@
 #include "session/saved_records.h"
 #include "tests/session/file_session.h"
 
-/// Many rows into empty record tables, outside of transactions: loads in portions, which become visible in
-/// one moment.
+/// Many rows into empty record tables: loads in portions, which become visible in one moment.
 namespace nam::testing {
 namespace {
 
@@ -112,8 +111,7 @@ TEST_F(RecordLoadTest, RowsOfAQueryAreLoadedToo) {
   EXPECT_EQ(Command("insert into u select x from t"), "INSERT 0 20000") << "a table without a key";
   EXPECT_EQ(Rows("select count(*), sum(x) from u"), (TextRows{{"20000", "100005000"}}));
   Command("begin");
-  EXPECT_EQ(ErrorOf("insert into u select x from t").sqlstate, "54000")
-      << "in a transaction it is a part of it";
+  EXPECT_EQ(ErrorOf("insert into u select x from t").sqlstate, "54000") << "it has rows";
   Command("rollback");
   Command("create table v (id bigint primary key)");
   EXPECT_EQ(ErrorOf("insert into v select i from generate_series(1, 20000) g (i) returning id").sqlstate,
@@ -290,13 +288,20 @@ TEST_F(RecordLoadTest, StatementsWaitWhileATableIsClosed) {
   ASSERT_TRUE(table.ok()) << table.status();
   ASSERT_EQ(Run(*open, "begin"), "BEGIN");
   ASSERT_EQ(Run(*open, "insert into t values (1, 'one', 1)"), "INSERT 0 1");
+  const auto engine = session::MakeRecordEngine(cluster_.attachment());
   proto::ChangeCatalogRequest close;
-  close.mutable_fill()->set_table("t");
-  close.mutable_fill()->set_allocation((*table)->allocation());
-  close.mutable_fill()->set_member(cluster_.attachment().member().value());
-  close.mutable_fill()->set_close(true);
+  proto::FillTable& step = *close.mutable_fill()->add_steps();
+  step.set_table("t");
+  step.set_allocation((*table)->allocation());
+  step.set_member(cluster_.attachment().member().value());
+  step.set_load(absl::StrCat("nam.load.", step.member(), ".99"));
+  step.set_close(true);
+  proto::Table hidden = **table;
+  hidden.set_name(step.load());
+  hidden.mutable_record()->clear_parts();
+  ASSERT_TRUE(engine->CreateTable(hidden, {}).ok());
   ASSERT_TRUE(cluster_.attachment().catalog().ChangeCatalog(close).ok());
-  ASSERT_TRUE(session::MakeRecordEngine(cluster_.attachment())->AwaitCommits().ok());
+  ASSERT_TRUE(engine->AwaitCommits().ok());
   EXPECT_EQ(Run(*open, "commit"), "40001") << "a commit that the load has not waited for";
   EXPECT_EQ(Run(*open, "begin"), "BEGIN");
   EXPECT_EQ(Run(*open, "select count(*) from t"), "40001") << "a transaction does not wait";
@@ -309,9 +314,10 @@ TEST_F(RecordLoadTest, StatementsWaitWhileATableIsClosed) {
   EXPECT_EQ(Run(*open, "set statement_timeout = '50ms'"), "SET");
   EXPECT_EQ(Run(*open, "select count(*) from t"), "57014");
   EXPECT_TRUE(outcomes.empty());
-  close.mutable_fill()->set_close(false);
+  step.set_close(false);
   ASSERT_TRUE(cluster_.attachment().catalog().ChangeCatalog(close).ok());
   thread.join();
+  ASSERT_TRUE(engine->DropTable(step.load()).ok());
   EXPECT_EQ(outcomes, (std::vector<std::string>{"INSERT 0 1", "SELECT 1"}));
   EXPECT_EQ(Rows("select id from t"), (TextRows{{"2"}}));
 }

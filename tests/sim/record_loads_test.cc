@@ -14,8 +14,8 @@
 #include "simulation/cluster.h"
 #include "types/sql_error.h"
 
-/// Loads into an empty record table, beside another client that reads and writes it. Meanwhile the loading
-/// client is killed or stalls, or the catalog is started again.
+/// Loads into an empty record table, or in a transaction into two of them, beside another client that reads
+/// and writes one. Meanwhile the loading client is killed or stalls, or the catalog is started again.
 namespace nam::simulation {
 namespace {
 
@@ -23,6 +23,8 @@ constexpr uint64_t kLoadCases = 4, kLoadSeedsOfACase = 4;
 constexpr uint32_t kLoadLeaseMs = 1'000;
 constexpr int64_t kLoadedRows = 3'000;
 constexpr char kLoad[] = "insert into t select i, i * 7 from generate_series(1, 3000) as g (i)";
+constexpr size_t kRowsOfW = 500;
+constexpr char kLoadW[] = "insert into w select i from generate_series(1, 500) as g (i)";
 
 enum class LoadVictim { kNone, kClient, kStalledClient, kCatalog };
 
@@ -42,6 +44,7 @@ class LoadedRecords {
     cluster_ = *std::move(cluster);
     other_ = NewClient();
     Other("create table t (id bigint primary key, v bigint unique) with (storage = record)");
+    Other("create table w (id bigint primary key)");
     Other("create table u (id bigint primary key)");
     Other("insert into u values (1)");
     used_bytes_ = cluster_->UsedBytes();
@@ -62,9 +65,10 @@ class LoadedRecords {
     const std::unique_ptr<Client> client = NewClient();
     absl::Status status = absl::UnknownError("not run");
     bool done = false, in_time = false;
+    in_transaction_ = random_.OneIn(2);
     {
       const auto thread = client->fabric().StartThread("load", [&] {
-        status = client->session().Execute(kLoad).status();
+        status = in_transaction_ ? LoadBoth(client->session()) : client->session().Execute(kLoad).status();
         done = true;
       });
       const int64_t hit_ns = world_.NowNs() + static_cast<int64_t>(random_.Below(1'000)) * whole_us_;
@@ -90,6 +94,13 @@ class LoadedRecords {
   }
 
  private:
+  static absl::Status LoadBoth(session::Session& session) {
+    for (const char* statement : {"begin", kLoad, kLoadW, "commit"}) {
+      const auto result = session.Execute(statement);
+      if (!result.ok()) return result.status();
+    }
+    return absl::OkStatus();
+  }
   std::unique_ptr<Client> NewClient() {
     auto client = cluster_->NewClient(absl::StrCat("client-", clients_++));
     EXPECT_TRUE(client.ok()) << client.status();
@@ -128,6 +139,7 @@ class LoadedRecords {
     world_.clock().SleepUntil(world_.clock().After(8'000'000));
     const int64_t rows = Count("id <= 3000"), distinct = Count("v <= 21000");
     EXPECT_EQ(rows, distinct);
+    EXPECT_EQ(Other("select id from w").rows.size(), in_transaction_ && rows > 0 ? kRowsOfW : 0) << status;
     EXPECT_TRUE(rows == kLoadedRows || (rows == 0 && !status.ok() && !seen_)) << rows << status;
     const auto error = SqlErrorOf(status);
     if (error.has_value() && error->sqlstate != "08007" && error->sqlstate != "08006") {
@@ -144,6 +156,7 @@ class LoadedRecords {
   }
   /// An empty table, as at first.
   void Renew() {
+    Other("delete from w");
     Other("drop table t");
     Other("create table t (id bigint primary key, v bigint unique) with (storage = record)");
     world_.clock().SleepUntil(world_.clock().After(8'000'000));
@@ -154,6 +167,7 @@ class LoadedRecords {
   }
 
   RandomStream& random_;
+  bool in_transaction_ = false;
   const std::string store_;
   fabric::sim::World world_;
   std::unique_ptr<Cluster> cluster_;
