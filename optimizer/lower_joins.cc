@@ -274,8 +274,11 @@ std::optional<absl::StatusOr<Flow>> TreeLowering::LowerStarBlock(const Node& nod
   if (records && (query.tables.size() == 1 || !served)) return std::nullopt;
   if (!Connected(query.tables.size(), query.joins)) return std::nullopt;
   const auto lower = [&]() -> absl::StatusOr<Flow> {
-    const TableRefs tables = query.tables;
+    TableRefs tables = query.tables;
     NAM_ASSIGN_OR_RETURN(const std::vector<size_t> prepared, PrepareRecords(query));
+    for (const size_t t : prepared) {  // rows of a load of the transaction lie in another table
+      if (query.tables[t]->allocation() != tables[t]->allocation()) tables[t] = query.tables[t];
+    }
     NAM_ASSIGN_OR_RETURN(Plan star, MakePlan(query, options_.cluster.workers()));
     if (options_.whole_tuples) ReadWholeTuples(tables, star);
     for (const lg::Node* scan : block.scans) NoteValues(*scan);

@@ -168,6 +168,10 @@ TEST_F(TransactionLoadTest, SavepointsEndWithALoad) {
   Command("begin");
   Command("savepoint a");
   EXPECT_EQ(ErrorOf(CopyT()).sqlstate, "54000") << "ROLLBACK TO could not take it back";
+  Command("rollback");
+  Command("begin");
+  Command("savepoint a");
+  Command("insert into t values (-1, 'one', 1)");
   Command("rollback to a");
   Command("release a");
   EXPECT_EQ(Command(CopyT()), "COPY 30000");
