@@ -5,8 +5,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "tests/cluster/tested_cluster.h"
 #include "tests/random_joins/random_cases.h"
-#include "tests/random_joins/tested_cluster.h"
 
 namespace nam::testing {
 namespace {

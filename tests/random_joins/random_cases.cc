@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "tests/random_joins/drawn_cluster.h"
 #include "tests/random_joins/random_query.h"
 #include "tests/random_joins/random_tables.h"
 #include "tests/random_joins/sqlite_peer.h"
-#include "tests/random_joins/tested_cluster.h"
 #include "types/sql_error.h"
 
 namespace nam::testing {
@@ -50,7 +50,7 @@ class Peers {
  public:
   Peers(uint64_t seed, uint64_t set, const std::vector<fabric::Kind>& fabrics) : tables_(seed, set) {
     Draw draw(seed, kClusterUse, set);
-    shape_ = ClusterShape::Drawn(draw, draw.Of(fabrics));
+    shape_ = DrawnShape(draw, draw.Of(fabrics));
   }
 
   absl::Status Start() {

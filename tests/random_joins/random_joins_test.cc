@@ -2,8 +2,8 @@
 
 #include <iostream>
 
+#include "tests/cluster/tested_cluster.h"
 #include "tests/random_joins/random_cases.h"
-#include "tests/random_joins/tested_cluster.h"
 
 namespace nam::testing {
 namespace {

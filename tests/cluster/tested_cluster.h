@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "fabric/fabric.h"
 #include "session/session.h"
-#include "tests/random_joins/draw.h"
 
 namespace nam::testing {
 
@@ -17,12 +16,13 @@ struct ClusterShape {
   fabric::Kind fabric = fabric::Kind::kShm;
   int memory_servers = 2;
   int compute_servers = 2;
-  int threads = 2;                    // of each compute server
+  int threads = 2;                             // of each compute server
+  uint64_t memory_bytes = uint64_t{96} << 20;  // of each memory server; half of it is scratch memory
+  uint64_t region_bytes = uint64_t{4} << 20;
   uint64_t compute_memory_bytes = 0;  // of each server, for all queries
   uint64_t first_attempt_bytes = 0;   // what an attempt gets before it asks for more
   bool always_by_parts = false;       // groups go by parts even if they are few
 
-  static ClusterShape Drawn(Draw& draw, fabric::Kind fabric);
   std::string Describe() const;
 };
 
@@ -41,13 +41,5 @@ class TestedCluster {
 
 /// The fabrics that this machine has: sim, shm and tcp everywhere, verbs with a device.
 std::vector<fabric::Kind> FabricsHere();
-
-/// A setting of the session, and values to draw from; a value that is listed twice is twice as likely.
-struct DrawnSetting {
-  const char* name;
-  std::vector<const char*> values;
-};
-/// The settings that choose algorithms, bound their memory and distribute their work: a case draws them all.
-const std::vector<DrawnSetting>& DrawnSettings();
 
 }  // namespace nam::testing

@@ -1,4 +1,4 @@
-#include "tests/random_joins/tested_cluster.h"
+#include "tests/cluster/tested_cluster.h"
 
 #include <utility>
 
@@ -12,9 +12,6 @@
 namespace nam::testing {
 namespace {
 
-constexpr uint64_t kMemoryBytes = uint64_t{96} << 20;  // of a memory server
-constexpr uint64_t kRegionBytes = uint64_t{4} << 20;
-constexpr uint64_t kScratchBytes = uint64_t{48} << 20;
 constexpr int64_t kPatienceUs = 60'000'000;
 
 /// Waits on the fabric's clock until `left` returns 0.
@@ -32,10 +29,10 @@ class RealCluster final : public TestedCluster {
                   .memory_servers = shape.memory_servers,
                   .compute_servers = shape.compute_servers,
                   .threads = shape.threads,
-                  .memory_bytes = kMemoryBytes,
-                  .region_bytes = kRegionBytes,
+                  .memory_bytes = shape.memory_bytes,
+                  .region_bytes = shape.region_bytes,
                   .lease_ms = 20'000,
-                  .scratch_bytes = kScratchBytes,
+                  .scratch_bytes = shape.memory_bytes / 2,
                   .compute_memory_bytes = shape.compute_memory_bytes,
                   .first_memory_bytes = shape.first_attempt_bytes,
                   .always_by_parts = shape.always_by_parts}),
@@ -67,9 +64,9 @@ class SimulatedCluster final : public TestedCluster {
         simulation::Cluster::Start(self->world_, {.memory_servers = shape.memory_servers,
                                                   .compute_servers = shape.compute_servers,
                                                   .threads = shape.threads,
-                                                  .memory_bytes = kMemoryBytes,
-                                                  .region_bytes = kRegionBytes,
-                                                  .scratch_bytes = kScratchBytes,
+                                                  .memory_bytes = shape.memory_bytes,
+                                                  .region_bytes = shape.region_bytes,
+                                                  .scratch_bytes = shape.memory_bytes / 2,
                                                   .compute_memory_bytes = shape.compute_memory_bytes,
                                                   .first_attempt_bytes = shape.first_attempt_bytes,
                                                   .always_by_parts = shape.always_by_parts}));
@@ -98,18 +95,6 @@ class SimulatedCluster final : public TestedCluster {
 
 }  // namespace
 
-ClusterShape ClusterShape::Drawn(Draw& draw, fabric::Kind fabric) {
-  ClusterShape shape;
-  shape.fabric = fabric;
-  shape.memory_servers = static_cast<int>(draw.Between(2, 3));
-  shape.compute_servers = static_cast<int>(draw.Between(2, 3));
-  shape.threads = static_cast<int>(draw.Between(1, 3));
-  shape.compute_memory_bytes = draw.Of(std::vector<uint64_t>{16, 64, 1024}) << 20;
-  shape.first_attempt_bytes = draw.Of(std::vector<uint64_t>{1, 4, 16}) << 20;
-  shape.always_by_parts = draw.Percent(50);
-  return shape;
-}
-
 std::string ClusterShape::Describe() const {
   return absl::StrFormat(
       "%s, %d memory servers, %d compute servers of %d threads and %d MiB, %d MiB for an attempt at first%s",
@@ -129,25 +114,6 @@ std::vector<fabric::Kind> FabricsHere() {
   if (fabric::Open({.kind = fabric::Kind::kVerbs, .secret = "secret"}).ok())
     fabrics.push_back(fabric::Kind::kVerbs);
   return fabrics;
-}
-
-const std::vector<DrawnSetting>& DrawnSettings() {
-  static const std::vector<DrawnSetting> settings = {
-      {"nam.join", {"auto", "pipelined", "rrj", "rdma_ghj", "ghj", "ghj_bloom"}},
-      {"nam.exchange", {"auto", "auto", "sockets"}},
-      {"nam.aggregate", {"auto", "rdma", "dist"}},
-      {"nam.sorts_by_runs", {"auto", "on"}},
-      {"nam.build_mib_max", {"1", "1", "256"}},
-      {"nam.result_mib_max", {"4", "64", "256"}},
-      {"nam.work_queue", {"auto", "off", "on"}},
-      {"nam.in_place", {"on", "off"}},
-      {"nam.prefetch_window", {"1", "3", "10"}},
-      {"nam.multicast", {"auto", "off", "on"}},
-      {"nam.compute_servers", {"0", "0", "0", "1"}},
-      {"nam.whole_tuples", {"off", "off", "on"}},
-      {"nam.verify_checksums", {"off", "on"}},
-  };
-  return settings;
 }
 
 }  // namespace nam::testing
