@@ -32,6 +32,14 @@ expect_full() {
   fi
 }
 
+# Each shared library costs every command some time: third_party/static_libraries.bzl. Sanitizers share all.
+loaded=$(ldd "$nam")
+if [[ $loaded != *san.so* && $(wc -l <<<"$loaded") -gt 20 ]]; then
+  echo "FAILED: nam loads too many shared libraries:"
+  echo "$loaded"
+  failures=$((failures + 1))
+fi
+
 # Usage and help.
 expect 0 "nam 0" "$nam" version
 expect 0 "Star Schema Benchmark" "$nam" --help
