@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "proto/table.pb.h"
 #include "sql/record_access.h"
+#include "txn/session.h"
 
 namespace nam::session {
 
@@ -113,6 +114,11 @@ class RecordAccess {
   virtual absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) = 0;
   /// NOT_FOUND: there is no such index; FAILED_PRECONDITION: it belongs to a constraint.
   virtual absl::Status DropIndex(const std::string& name) = 0;
+
+  /// Called outside of transactions, as txn::Session::Vacuum.
+  virtual absl::StatusOr<txn::VacuumCounts> Vacuum(const proto::Table& /*table*/) {
+    return absl::UnimplementedError("nothing is kept");
+  }
 
   /// Also called during a transaction, which does not notice. `rows`: at least so many will come. The table
   /// has no foreign key and is not referenced. FAILED_PRECONDITION: it has rows, or an index that is not
