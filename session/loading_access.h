@@ -86,6 +86,9 @@ class LoadingAccess final : public RecordAccess {
   }
   absl::Status AwaitIndex(const std::string& name) override { return access_.AwaitIndex(name); }
   absl::Status DropIndex(const std::string& name) override { return access_.DropIndex(name); }
+  absl::StatusOr<txn::VacuumCounts> Vacuum(const proto::Table& table) override {
+    return access_.Vacuum(table);
+  }
 
  private:
   struct Load {

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "proto/table.pb.h"
 #include "sql/record_access.h"
+#include "txn/session.h"
 
 namespace nam::session {
 
@@ -125,6 +126,11 @@ class RecordAccess {
   virtual absl::Status AwaitIndex(const std::string& /*name*/) { return absl::OkStatus(); }
   /// NOT_FOUND: there is no such index; FAILED_PRECONDITION: it belongs to a constraint.
   virtual absl::Status DropIndex(const std::string& name) = 0;
+
+  /// Called outside of transactions, as txn::Session::Vacuum.
+  virtual absl::StatusOr<txn::VacuumCounts> Vacuum(const proto::Table& /*table*/) {
+    return absl::UnimplementedError("nothing is kept");
+  }
 
   /// Also called during a transaction, which does not notice. `rows`: at least so many will come. `replaced`:
   /// the rows that the table has, and must have at the end, when the load's take their place; nullopt: any.

@@ -224,6 +224,14 @@ class RecordEngine final : public RecordAccess {
   absl::Status FinishLoads(std::span<const std::unique_ptr<RecordLoad>> loads) override {
     return FinishRecordLoads(attachment_, loads);
   }
+  absl::StatusOr<txn::VacuumCounts> Vacuum(const proto::Table& table) override {
+    NAM_RETURN_IF_ERROR(OpenSession());
+    const absl::StatusOr<txn::TableHandle> handle = OpenedHandle(table);
+    NAM_RETURN_IF_ERROR(Lost(handle.status()));
+    absl::StatusOr<txn::VacuumCounts> gone = session_->Vacuum(*handle);
+    NAM_RETURN_IF_ERROR(Lost(gone.status()));
+    return gone;
+  }
   absl::StatusOr<uint64_t> AwaitCommits() override {
     NAM_RETURN_IF_ERROR(OpenSession());
     absl::StatusOr<uint64_t> snapshot = session_->AwaitCommits();
@@ -266,6 +274,9 @@ class RecordEngine final : public RecordAccess {
       return txn::AbortStatus(txn::AbortReason::kSnapshotTooOld,
                               absl::StrCat("table ", table.name(), " was loaded after the snapshot"));
     }
+    return OpenedHandle(table);
+  }
+  absl::StatusOr<txn::TableHandle> OpenedHandle(const proto::Table& table) {
     if (const auto found = handles_.find(table.allocation()); found != handles_.end()) return found->second;
     NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, session_->OpenTable(table.name()));
     const auto opened = shared_->tables.table_numbers().At(handle.value);

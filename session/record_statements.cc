@@ -345,6 +345,18 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateIndexStatement&
   return CommandResult("CREATE INDEX");
 }
 
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::VacuumStatement& statement) {
+  NAM_RETURN_IF_ERROR(MayRun("VACUUM"));
+  const Interruption interruption(&cancelled_);
+  const absl::StatusOr<txn::VacuumCounts> gone = access_.Vacuum(*statement.table);
+  if (!gone.ok()) return EngineErrorInSql(gone.status());
+  ResultSet result = CommandResult("VACUUM");
+  AddNotice(absl::StrCat("table ", Quote(statement.table->name()), ": ", gone->versions,
+                         " old versions of rows and ", gone->entries, " dead index entries were removed"),
+            result);
+  return result;
+}
+
 /// ALREADY_EXISTS without asking the cluster if the table itself has such an index, and not one that is still
 /// being filled or dropped.
 absl::Status RecordStatements::CreateIndex(const proto::Table& table, const proto::RecordPart& index) {

@@ -81,6 +81,8 @@ class RecordStatements {
   absl::StatusOr<ResultSet> Run(const sql::CreateTableStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::CreateIndexStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::DropIndexStatement& statement);
+  /// A notice says what it has done.
+  absl::StatusOr<ResultSet> Run(const sql::VacuumStatement& statement);
   /// The source of a change's rows; without a query: how they are found, and the remaining conditions.
   absl::StatusOr<ExplainedChange> Explain(const sql::InsertStatement& statement) const;
   absl::StatusOr<ExplainedChange> Explain(const sql::UpdateStatement& statement) const;

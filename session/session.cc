@@ -385,6 +385,7 @@ class SessionImpl final : public Session {
   }
   absl::StatusOr<ResultSet> Run(const sql::VacuumStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun("VACUUM"));
+    if (sql::IsRecordTable(*statement.table)) return RunOnRecords(statement);
     return columnar_.Vacuum(statement);
   }
   absl::StatusOr<ResultSet> Run(const sql::AnalyzeStatement& statement) {

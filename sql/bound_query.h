@@ -123,7 +123,8 @@ struct CreateTableAsStatement {
 struct TruncateStatement {
   BoundTable table;
 };
-/// VACUUM of a columnar table: merges its chains to as few as one load makes.
+/// VACUUM. Of a columnar table: merges its chains to as few as one load makes. Of a record table: takes away
+/// what no snapshot needs.
 struct VacuumStatement {
   std::shared_ptr<const proto::Table> table;
 };

@@ -269,10 +269,6 @@ absl::StatusOr<Statement> BindVacuum(const Node& node, TableSource& tables) {
   LogicalContext context(tables);
   VacuumStatement statement;
   NAM_ASSIGN_OR_RETURN(statement.table, context.FindTable(relation));
-  if (IsRecordTable(*statement.table)) {
-    return Refusal("VACUUM of a record table is not supported", relation.position(),
-                   "its old versions are overwritten by themselves");
-  }
   return Statement(std::move(statement));
 }
 

@@ -112,4 +112,8 @@ absl::StatusOr<uint64_t> Session::FillIndex(TableHandle, AllocationId) {
   return absl::UnimplementedError("this protocol has no ordered indexes");
 }
 
+absl::StatusOr<VacuumCounts> Session::Vacuum(TableHandle) {
+  return absl::UnimplementedError("this protocol keeps nothing that could go");
+}
+
 }  // namespace nam::txn

@@ -95,6 +95,12 @@ struct BeginCosts {
   }
 };
 
+/// What Session::Vacuum has taken away from a table.
+struct VacuumCounts {
+  uint64_t versions = 0;
+  uint64_t entries = 0;  // of ordered indexes
+};
+
 /// A client's transactions, one at a time, on one thread. A transaction sees its own writes. Any error
 /// (ABORTED, ALREADY_EXISTS, UNAVAILABLE …) rolls the transaction back, and Begin starts the next one. The
 /// call that makes a transaction too large returns the error (IsTooLarge), not Commit. Only UNAVAILABLE from
@@ -168,6 +174,9 @@ class Session {
   /// Called between transactions: adds entries of all rows to an index that commits keep in step. Returns the
   /// first snapshot that may use it. ALREADY_EXISTS: it is unique, and a key is there twice.
   virtual absl::StatusOr<uint64_t> FillIndex(TableHandle table, AllocationId index);
+  /// Called between transactions: empties versions of the table's rows that no snapshot needs, and removes
+  /// dead entries from its ordered indexes, while others read and write.
+  virtual absl::StatusOr<VacuumCounts> Vacuum(TableHandle table);
 
  private:
   absl::Status WriteOne(const RowWrite& write) { return Write({&write, 1}); }

@@ -139,4 +139,8 @@ absl::StatusOr<uint64_t> PooledSession::FillIndex(TableHandle table, AllocationI
   return WithClient([&](RsiClient& client) { return client.FillIndex(table, index); });
 }
 
+absl::StatusOr<VacuumCounts> PooledSession::Vacuum(TableHandle table) {
+  return WithClient([&](RsiClient& client) { return client.Vacuum(table); });
+}
+
 }  // namespace nam::txn

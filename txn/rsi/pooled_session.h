@@ -52,6 +52,7 @@ class PooledSession final : public Session {
   absl::StatusOr<uint64_t> NewestCommit() override;
   absl::StatusOr<uint64_t> AwaitCommits() override;
   absl::StatusOr<uint64_t> FillIndex(TableHandle table, AllocationId index) override;
+  absl::StatusOr<VacuumCounts> Vacuum(TableHandle table) override;
 
  private:
   absl::Status Acquire();

@@ -75,6 +75,7 @@ class RsiClient final {
   absl::StatusOr<uint64_t> NewestCommit();
   absl::StatusOr<uint64_t> AwaitCommits();
   absl::StatusOr<uint64_t> FillIndex(TableHandle table, AllocationId index);
+  absl::StatusOr<VacuumCounts> Vacuum(TableHandle table);
 
  private:
   RsiClient(std::unique_ptr<SessionCore> core, bool is_heir);
@@ -121,6 +122,9 @@ class RsiClient final {
 
   // index_fill.cc
   absl::Status AwaitSlots();
+
+  // vacuum.cc
+  absl::StatusOr<uint64_t> RaisedHorizon();
 
   // lost.cc
   /// Ends the session; the result is the transaction's. transaction_.committed is known.
