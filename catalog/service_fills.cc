@@ -78,11 +78,13 @@ proto::Table WithStorage(const proto::Table& table, const proto::Table& filled, 
 
 /// True if the request is repeated because its answer was lost.
 bool Service::IsFilled(const proto::FillTables& fills) const {
-  return !fills.steps().empty() && std::ranges::all_of(fills.steps(), [&](const proto::FillTable& fill) {
-    const auto table = tables_.find(fill.table());
-    return fill.fill() && !tables_.contains(fill.load()) && table != tables_.end() && fill.loaded_at() != 0 &&
-           table->second.table->record().loaded_at() == fill.loaded_at();
-  });
+  return !fills.steps().empty() &&
+         std::ranges::all_of(
+             fills.steps(), [&](const proto::FillTable& fill) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+               const auto table = tables_.find(fill.table());
+               return fill.fill() && !tables_.contains(fill.load()) && table != tables_.end() &&
+                      fill.loaded_at() != 0 && table->second.table->record().loaded_at() == fill.loaded_at();
+             });
 }
 
 absl::Status Service::Fill(const proto::FillTable& fill, Mutation& mutation) const {

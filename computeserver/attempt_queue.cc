@@ -38,7 +38,7 @@ absl::StatusOr<AttemptQueue::Beginning> AttemptQueue::Begin(const catalog::Incom
     }
     if (!waiter.admitted) waiter.turn = fabric_.CreateEvent();
   }
-  NAM_RETURN_IF_ERROR(AwaitTurn(call, waiting_, waiter, relieve));
+  NAM_RETURN_IF_ERROR(AwaitTurn(call, waiter, relieve));
   return Beginning{Turn(*this), std::move(waiter.place)};
 }
 
@@ -50,15 +50,15 @@ absl::StatusOr<AttemptQueue::Turn> AttemptQueue::Resume(const catalog::IncomingC
     Serve();
     if (!waiter.admitted) waiter.turn = fabric_.CreateEvent();
   }
-  NAM_RETURN_IF_ERROR(AwaitTurn(call, resumed_, waiter, {}));
+  NAM_RETURN_IF_ERROR(AwaitTurn(call, waiter, {}));
   return Turn(*this);
 }
 
-absl::Status AttemptQueue::AwaitTurn(const catalog::IncomingCall& call, Waiters& waiters, Waiter& waiter,
+absl::Status AttemptQueue::AwaitTurn(const catalog::IncomingCall& call, Waiter& waiter,
                                      const std::function<void()>& relieve) {
   if (waiter.turn == nullptr) return absl::OkStatus();
   while (!waiter.turn->Wait(fabric_.clock().After(kCheckUs))) {
-    if (call.Cancelled() && GiveUp(waiters, waiter)) return absl::CancelledError("cancelled");
+    if (call.Cancelled() && GiveUp(waiter)) return absl::CancelledError("cancelled");
     if (relieve && HeldUp(waiter)) relieve();
   }
   return absl::OkStatus();
@@ -111,11 +111,9 @@ void AttemptQueue::Admit(Waiter& waiter) {
   if (waiter.turn != nullptr) waiter.turn->Set();
 }
 
-bool AttemptQueue::GiveUp(Waiters& waiters, const Waiter& waiter) {
+bool AttemptQueue::GiveUp(const Waiter& waiter) {
   const MutexLock lock(mutex_);
-  const auto place = std::find(waiters.begin(), waiters.end(), &waiter);
-  if (place == waiters.end()) return false;
-  waiters.erase(place);
+  if (std::erase(waiting_, &waiter) + std::erase(resumed_, &waiter) == 0) return false;
   Serve();  // it may have held up later ones
   return true;
 }

@@ -139,8 +139,8 @@ class AttemptQueue {
   bool LacksWhatEarlierOnesHold(const Waiter& waiter) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Admit(Waiter& waiter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// False: its turn has come.
-  bool GiveUp(Waiters& waiters, const Waiter& waiter);
-  absl::Status AwaitTurn(const catalog::IncomingCall& call, Waiters& waiters, Waiter& waiter,
+  bool GiveUp(const Waiter& waiter);
+  absl::Status AwaitTurn(const catalog::IncomingCall& call, Waiter& waiter,
                          const std::function<void()>& relieve);
   /// Whether it is the first, and lacks something other than a turn.
   bool HeldUp(const Waiter& waiter);

@@ -53,7 +53,10 @@ absl::Status ChunkRun::Run(uint64_t chunks,
     }
     if (threads.empty()) Work(chunks, *workers[0]);  // this thread is better than none
   }
-  if (failed_chunk_ != kNone) return error_;
+  if (failed_chunk_ != kNone) {
+    const MutexLock lock(error_mutex_);
+    return error_;
+  }
   if (options_.cancelled && *options_.cancelled && next_chunk_ < chunks) return CancelledByCaller();
   if (options_.progress) {
     const MutexLock lock(progress_mutex_);

@@ -216,7 +216,13 @@ void ComputeClients::EndAll() {
     }
   }
   threads_.clear();
-  for (const std::unique_ptr<Work>& work : ended_) {
+  std::deque<std::unique_ptr<Work>> ended;
+  {
+    const MutexLock lock(mutex_);
+    ended.swap(ended_);
+    running_.clear();
+  }
+  for (const std::unique_ptr<Work>& work : ended) {
     const auto server = servers_.find(work->member.id());
     if (server == servers_.end()) continue;
     // CANCELLED calls were ended by this side.
@@ -227,8 +233,6 @@ void ComputeClients::EndAll() {
       server->second->unreleased.push_back(work->request.attempt());
     }
   }
-  ended_.clear();
-  running_.clear();
   for (const std::shared_ptr<Calls>& calls : standing) {
     if (calls->work.request.window_bytes() > 0) ReleaseLater(calls->peer, calls->work.request.attempt());
   }

@@ -72,7 +72,7 @@ class DictionaryMemo {
   std::atomic_ref<uint8_t> State(uint32_t place) const {
     return std::atomic_ref<uint8_t>(states_.get()[place]);
   }
-  [[nodiscard]] bool Reserve(uint64_t bytes);
+  [[nodiscard]] bool Reserve(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// A permanent copy; nullopt if there is no memory for it.
   std::optional<std::string_view> Keep(std::string_view text);
 

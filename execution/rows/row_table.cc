@@ -48,7 +48,10 @@ absl::StatusOr<std::unique_ptr<RowTable>> RowTable::Make(RowLayout layout, Memor
   NAM_ASSIGN_OR_RETURN(const MappingPool::Mapping range, AcquireRange(pages_max * layout.page_bytes()));
   std::unique_ptr<RowTable> table(new RowTable(std::move(layout), budget, range.data, pages_max));
   table->range_bytes_ = range.bytes;
-  table->committed_bytes_ = range.writable_bytes;
+  {
+    const MutexLock lock(table->mutex_);
+    table->committed_bytes_ = range.writable_bytes;
+  }
   return table;
 }
 
