@@ -39,7 +39,7 @@ constexpr int64_t kStopTimeoutMs = 45'000;  // three kinds of servers, one after
 constexpr unsigned kClusterEndSeconds = 40;
 /// For each call that saves record tables: a catalog that does not answer is no reason to go on.
 constexpr int64_t kKeepTimeoutUs = 3'000'000;
-constexpr int kSavesMax = 3;  // until no table was changed behind one
+constexpr int kEndsMax = 3;  // until the supervisor finds that nobody else has been there
 constexpr size_t kEventsMax = 8;
 constexpr int64_t kPollMsMax = 3'600'000;
 
@@ -337,7 +337,7 @@ absl::StatusOr<std::optional<KeptRecords>> EndWithRecords(const StateDirectory& 
   const absl::StatusOr<std::string> secret = directory.ReadSecret();
   if (!secret.ok()) return std::nullopt;
   absl::Status ends;
-  for (int i = 0; i < kSavesMax; ++i) {
+  for (int i = 0; i < kEndsMax; ++i) {
     absl::StatusOr<KeptRecords> kept =
         KeepRecords({.address = state.catalog_address, .secret = *secret, .timeout_us = kKeepTimeoutUs},
                     state.data_directory);
@@ -367,9 +367,9 @@ int RunDown(const DownOptions& options) {
     return kExitOk;
   }
   if (!directory.ok()) return Refuse(directory.status());
-  absl::StatusOr<std::optional<KeptRecords>> ends = std::nullopt;
-  if (state.ok() && !state->data_directory.empty() && !options.discard_records)
-    ends = EndWithRecords(*directory, *state);
+  const bool keeps = state.ok() && !state->data_directory.empty() && !options.discard_records;
+  absl::StatusOr<std::optional<KeptRecords>> ends =
+      keeps ? EndWithRecords(*directory, *state) : absl::StatusOr<std::optional<KeptRecords>>(std::nullopt);
   if (!ends.ok()) return ReportFailure(ends.status());
   const bool found =
       state.ok() && EndForeignProcess(state->supervisor.process, kStopTimeoutMs, ends->has_value());

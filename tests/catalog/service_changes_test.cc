@@ -222,6 +222,27 @@ TEST_F(ServiceChangesTest, ClientsEndBeforeTheClusterDoes) {
   EXPECT_TRUE(TryJoin(proto::ROLE_CLIENT).ok()) << "it is gone, and the cluster is not";
 }
 
+TEST_F(ServiceChangesTest, SavedRecordsCountOnlyWhileNobodyElseCanChangeThem) {
+  const uint32_t last = Join(proto::ROLE_CLIENT);
+  const auto mark = [&](uint64_t number, uint32_t closed_by) {
+    proto::ChangeCatalogRequest request;
+    request.mutable_saved()->set_number(number);
+    request.mutable_saved()->set_closed_by(closed_by);
+    return service_->ChangeCatalog(request).status();
+  };
+  EXPECT_TRUE(absl::IsAborted(mark(7, last))) << "clients are not kept out";
+  ASSERT_TRUE(Quiet(last).ok());
+  EXPECT_TRUE(absl::IsAborted(mark(7, last))) << "a backup keeps no client out";
+  ASSERT_TRUE(EndClients(last).ok());
+  EXPECT_TRUE(absl::IsAborted(mark(7, client_))) << "not for this one";
+  EXPECT_TRUE(mark(7, last).ok());
+  EXPECT_EQ(service_->GetCluster({})->saved_records(), 7u);
+  EXPECT_TRUE(Quiet(last, /*end=*/true).ok());
+  EXPECT_TRUE(absl::IsAborted(mark(8, last))) << "not any more";
+  EXPECT_TRUE(mark(0, 0).ok());
+  EXPECT_EQ(service_->GetCluster({})->saved_records(), 0u);
+}
+
 TEST_F(ServiceChangesTest, ABackupEndsWithItsLease) {
   const uint32_t backup = Join(proto::ROLE_CLIENT);
   ASSERT_TRUE(Quiet(backup).ok());

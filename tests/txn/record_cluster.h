@@ -225,7 +225,7 @@ class RecordCluster {
       if (before_find_ != nullptr) {
         if (absl::Status status = before_find_(); !status.ok()) return status;
       }
-      const std::lock_guard lock(cluster_.mutex_);
+      const MutexLock lock(cluster_.mutex_);
       std::vector<TableDescription> found;
       for (const TableDescription& table : cluster_.tables_) {
         if (std::find(names.begin(), names.end(), table.name) != names.end()) found.push_back(table);
