@@ -28,6 +28,10 @@
 namespace nam::catalog {
 namespace {
 
+/// gRPC's threads go on while a process exits, perhaps in a handshake: the library must not take away what
+/// they use. Before main(), because what uses the library first decides.
+[[maybe_unused]] const int kNoCleanupAtExit = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+
 constexpr char kAuthorityName[] = "nam cluster authority";
 constexpr char kMemberName[] = "nam member";
 constexpr char kNotBefore[] = "20000101000000Z";

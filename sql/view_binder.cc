@@ -192,8 +192,8 @@ absl::StatusOr<BoundTree> BindView(LogicalContext& context, const proto::Table& 
   std::vector<lg::Column>& columns = tree->root->columns;
   bool same = columns.size() == static_cast<size_t>(view.columns_size());
   for (size_t i = 0; same && i < columns.size(); ++i) {
-    const Type type = columns[i].type.kind == TypeKind::kNull ? Type::String() : columns[i].type;
-    same = ToProto(type).SerializeAsString() == view.columns(static_cast<int>(i)).type().SerializeAsString();
+    same = CreatedColumn(lg::MakeColumn(columns[i])).SerializeAsString() ==
+           view.columns(static_cast<int>(i)).type().SerializeAsString();
     columns[i].name = view.columns(static_cast<int>(i)).name();
   }
   if (!same) {

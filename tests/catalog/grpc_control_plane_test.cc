@@ -94,7 +94,7 @@ class GrpcControlPlaneTest : public testing::Test {
       ControlPlane& control_plane = GrpcControlPlane()) {
     handlers_ = std::make_unique<Handlers>("nam.proto.Catalog");
     const auto unused = [&](const auto& method) { AddUnused(method); };
-    unused(kJoin), unused(kLeave), unused(kBury), unused(kListTables), unused(kGetTable);
+    unused(kJoin), unused(kLeave), unused(kBury), unused(kListTables), unused(kGetTable), unused(kGetTables);
     unused(kBeginLoad), unused(kCommitLoad), unused(kAbortLoad), unused(kDropTable);
     unused(kAllocateGroups), unused(kReleaseGroups), unused(kBeginExtend), unused(kCommitExtend),
         unused(kChangePart), unused(kChangeCatalog), unused(kQuiet), unused(kCalibrate);

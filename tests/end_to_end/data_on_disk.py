@@ -258,7 +258,9 @@ class Restart(Local):
         finally:
             os.kill(supervisor, signal.SIGCONT)
         self.nam("scale out", "--compute=1")  # the supervisor has come to what was asked before
-        self.sql("UPDATE accounts SET b = 2")
+        # Clients are kept out until the lease of the killed one ends.
+        change = ("sql", "--state-dir=" + self.state, "-c", "UPDATE accounts SET b = 2")
+        wait_until(lambda: self.scratch.nam(*change).code == 0, 60, "clients are let in again")
         self.kill_all()
         self.refused()
         # One that comes to its end saves what there is.

@@ -79,7 +79,8 @@ TEST_F(QueryNumbersTest, ComparisonsAndSumsOfFarScalesAreNoOverflow) {
   EXPECT_EQ(Rows("select count(*) from sales where big > " + tiny), (TextRows{{"1000"}}));
   EXPECT_EQ(Rows("select count(*) from sales where big * 1 < " + tiny), (TextRows{{"0"}}));
   EXPECT_EQ(Rows("select max(case when id = 0 then 1 else 0 end + 0.5) from sales"), (TextRows{{"1.5"}}));
-  EXPECT_EQ(Error("select count(*) from sales where big + " + tiny + " > 0").sqlstate, "22003");
+  EXPECT_EQ(Rows("select count(*) from sales where big + " + tiny + " > 0"), (TextRows{{"1000"}}))
+      << "the scale yields";
   // No digit of a product of 128 bits is lost.
   EXPECT_EQ(Rows("select max(0 * (big * big) + id) from sales"), (TextRows{{"999"}}));
 }
