@@ -217,9 +217,8 @@ absl::StatusOr<Value> ToNumeric(const Expr& e, const Value& from) {
       from.type.kind == TypeKind::kReal     ? NumericOfReal(static_cast<float>(from.real()))
       : from.type.kind == TypeKind::kDouble ? NumericOfDouble(from.real())
                                             : FitNumeric(from.number, from.type.scale);
-  if (number) return Value::OfNumeric(*number);
-  return from.type.exact() ? NumericOutOfRange(e.position)
-                           : NumberTooLong(from.ToString(), kMaxNumericDigits, e.position);
+  return number ? absl::StatusOr<Value>(Value::OfNumeric(*number))
+                : NumberTooLong(from.ToString(), kMaxNumericDigits, e.position);
 }
 
 absl::StatusOr<Value> ToReal(const Expr& e, const Value& from) {

@@ -78,6 +78,35 @@ class NumericArithmetic final : public BinaryNode {
   const int position_;
 };
 
+/// Decimals as numerics. The error names one that is too long.
+class NumericOfDecimal final : public UnaryNode {
+ public:
+  NumericOfDecimal(int scale, int position, NodePtr a)
+      : UnaryNode(Physical::kInt128, {}, std::move(a)), scale_(scale), position_(position) {}
+
+ private:
+  absl::Status Compute(const Vector& a, Selection rows, Vector& out) const override {
+    std::optional<__int128> too_long;
+    WithWide(a, [&](auto from) {
+      ForEach(rows, [&](uint32_t p) {
+        out.wide[p] = 0;
+        if (out.nulls != nullptr && out.nulls[p] != 0) return;
+        const std::optional<Numeric> fit = FitNumeric(from[p], scale_);
+        if (fit) {
+          out.wide[p] = PackNumeric(*fit);
+        } else {
+          too_long = from[p];
+        }
+      });
+    });
+    if (!too_long.has_value()) return absl::OkStatus();
+    const Value number{Type::Decimal(static_cast<uint8_t>(scale_)), false, *too_long, {}};
+    return NumberTooLong(number.ToString(), kMaxNumericDigits, position_);
+  }
+
+  const int scale_, position_;
+};
+
 /// `function` of each number. Its results are of 128 bits.
 template <typename Function>
 NodePtr WideOfNumeric(Function function, NodePtr a) {
@@ -96,11 +125,7 @@ NodePtr MakeNumericNegate(NodePtr a) {
 }
 
 NodePtr MakeNumeric(NodePtr a, int scale, int position) {
-  const auto pack = [scale](__int128 n) -> std::optional<__int128> {
-    const std::optional<Numeric> fit = FitNumeric(n, scale);
-    return fit ? std::optional(PackNumeric(*fit)) : std::nullopt;
-  };
-  return MakeMapNumbers<__int128, __int128>(pack, {}, std::move(a), FailsWith(NumericOutOfRange(position)));
+  return std::make_unique<NumericOfDecimal>(scale, position, std::move(a));
 }
 
 NodePtr MakeDecimalOfNumeric(NodePtr a, int scale, int position) {
