@@ -188,10 +188,12 @@ absl::Status Service::Rename(const proto::RenameTable& rename, Mutation& mutatio
 }
 
 absl::Status Service::Alter(const proto::AlterTable& alter, Mutation& mutation) const {
-  const proto::Table& now = alter.table();
-  NAM_RETURN_IF_ERROR(CheckNotSystem(now.name(), false));
-  NAM_ASSIGN_OR_RETURN(const TableState* const found, FindTable(now.name()));
+  NAM_RETURN_IF_ERROR(CheckNotSystem(alter.table().name(), false));
+  NAM_ASSIGN_OR_RETURN(const TableState* const found, FindTable(alter.table().name()));
   const proto::Table& was = *found->table;
+  // No client is told of former groups, which statements still read.
+  proto::Table now = alter.table();
+  *now.mutable_retired() = was.retired();
   if (was.version() != alter.expected_version())
     return absl::AbortedError(absl::StrFormat("table `%s` was changed meanwhile", now.name()));
   if (was.has_view() || was.schema() || !SameBut(was, now)) {
@@ -199,8 +201,8 @@ absl::Status Service::Alter(const proto::AlterTable& alter, Mutation& mutation) 
         absl::StrFormat("the change of table `%s` concerns more than its columns", now.name()));
   }
   NAM_RETURN_IF_ERROR(CheckViewsKeep(was, now));
-  mutation.put_tables.push_back(now);
-  mutation.put_tables.back().set_version(mutation.version);
+  now.set_version(mutation.version);
+  mutation.put_tables.push_back(std::move(now));
   return absl::OkStatus();
 }
 
@@ -293,7 +295,9 @@ void Service::ForgetEndedQuiet() {
 absl::Status Service::CheckOpenToClients() {
   ForgetEndedQuiet();
   if (!closed_to_clients_) return absl::OkStatus();
-  absl::Status closed = absl::FailedPreconditionError("the cluster is being stopped (`nam down`)");
+  absl::Status closed = absl::FailedPreconditionError(
+      absl::StrFormat("the cluster is being stopped (`nam down`); if that was killed, try again in %d s",
+                      (options_.lease_ms + 999) / 1'000));
   closed.SetPayload(kClosedPayload, absl::Cord("1"));
   return closed;
 }

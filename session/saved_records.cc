@@ -78,7 +78,8 @@ uint64_t UsedBytes(const proto::Table& table) {
   return bytes;
 }
 
-/// Whole tables, parents first; the others' names go to `lost`.
+/// Whole tables, parents first; the others' names go to `lost`. FAILED_PRECONDITION: a memory server is
+/// silent.
 absl::StatusOr<std::vector<std::shared_ptr<const proto::Table>>> RecordTables(
     catalog::Attachment& attachment, std::vector<std::string>& lost) {
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Table> listed, attachment.catalog().ListTables());
@@ -86,7 +87,14 @@ absl::StatusOr<std::vector<std::shared_ptr<const proto::Table>>> RecordTables(
   std::vector<std::shared_ptr<const proto::Table>> tables;
   for (const proto::Table& table : listed) {
     if (!table.has_record() || IsSystemName(table.name())) continue;
-    if (!catalog::MissingServersOf(table, cluster).empty()) {
+    const std::vector<catalog::MissingServer> missing = catalog::MissingServersOf(table, cluster);
+    const auto silent = std::ranges::find_if_not(missing, &catalog::MissingServer::buried);
+    if (silent != missing.end()) {
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "memory server %d, where rows of table %s lie, is silent; it may come back with them",
+          silent->member.id(), table.name()));
+    }
+    if (!missing.empty()) {
       lost.push_back(table.name());
       continue;
     }

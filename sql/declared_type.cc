@@ -63,6 +63,8 @@ proto::Type CreatedColumn(const Expr& expr) {
     type = Type::String();  // of all texts of a CASE, or the least varchar
   } else if (type.kind == TypeKind::kString && declared.modifier >= 0) {
     type.length = static_cast<uint32_t>(declared.modifier) - 4;  // as in pg_attribute
+  } else if (plan::IsChar(type) && type.length == 0) {
+    type = Type::String();  // of a CASE of several lengths
   }
   return CreatedColumn(type);
 }

@@ -226,6 +226,25 @@ class Restart(Local):
         self.assertIn("there again, with 1 rows: accounts.", self.up())
         self.nam("down")
 
+    def test_record_tables_of_a_silent_memory_server(self):
+        """It may come back with them: they are not given up while it is suspect."""
+        self.up()
+        self.sql("CREATE TABLE accounts (a int PRIMARY KEY) WITH (storage = record); INSERT INTO accounts VALUES (1)")
+        servers = [pid for pid, line in self.scratch.processes().items() if line.startswith("nam memserver ")]
+        for server in servers:
+            os.kill(server, signal.SIGSTOP)
+        try:
+            wait_until(lambda: "suspect" in self.nam("status").out, 60, "they are suspect")
+            refused = self.nam("down", code=1, timeout=120)
+        finally:
+            for server in servers:
+                os.kill(server, signal.SIGCONT)
+        self.say(refused.err.strip())
+        self.assertIn("--discard-records", refused.err)
+        wait_until(lambda: self.scratch.nam("down", "--state-dir=" + self.state).code == 0, 120, "they answer again")
+        self.assertIn("there again, with 1 rows: accounts.", self.up())
+        self.nam("down")
+
     def saved(self):
         return os.path.join(self.state, "data", "records.saved")
 

@@ -54,6 +54,7 @@ TEST(CreateTableAsTest, ColumnsAreAsPostgreSqlDeclaresThem) {
       {"f", "double precision"},
       {"t", "text"},
       {"v", "character varying(5)"},
+      {"case when b > 0 then 'ab'::char(2) else 'abc'::char(3) end", "text"},
       {"c", "character(3)"},
       {"dt", "date"},
       {"ts", "timestamp without time zone"},
