@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kCachedTablesMax = 1'024;
 constexpr int64_t kLeaseCallUsMin = 100'000;
 /// Stacks and heaps of gRPC's threads, and of those of the fabric.
-constexpr size_t kConnectionsBytes = size_t{64} << 20;
+constexpr size_t kConnectionsBytes = size_t{192} << 20;
 
 class RemoteClient final : public Client {
  public:
