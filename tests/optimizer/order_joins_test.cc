@@ -81,6 +81,17 @@ TEST(OrderJoinsTest, TheRowsStay) {
   EXPECT_GT(ExpectSameRows(kQueries, OrderJoins), 200u);
 }
 
+TEST(OrderJoinsTest, TheResultsColumnsStayInTheirPlaces) {
+  plan::logical::Query query = BoundToUniqueTables(kQueries[0]);
+  while (query.root->As<plan::logical::Join>() == nullptr) query.root = std::move(query.root->inputs[0]);
+  const std::vector<plan::logical::Column> before = query.root->columns;
+  const std::string tree = ToString(*query.root);
+  OrderJoins(query);
+  EXPECT_NE(ToString(*query.root), tree);
+  ASSERT_EQ(query.root->columns.size(), before.size());
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(query.root->columns[i].ref, before[i].ref) << i;
+}
+
 TEST(OrderJoinsTest, JoinsOfTablesAloneStayAsTheyAre) {
   for (const std::string text :
        {"select count(*) from t, u, t v where t.id = u.t_id and v.id = u.id",
