@@ -262,7 +262,7 @@ class ShuffleCluster {
                                              query.stage.settings.result_bytes_max(), clock, cancel_));
     for (const auto& server : servers_) {
       execution::PreparedStage& stage = *server->run.stage;
-      execution::AggregateSink& sink = *stage.pipeline(stage.claimed()).aggregate;
+      execution::Sink& sink = *stage.pipeline(stage.claimed()).sink;
       execution::TaskContext context(clock, stage.result_budget(), cancel_);
       const uint32_t parts = sink.CombineParts();
       for (uint32_t part = 0; part < parts; ++part) NAM_RETURN_IF_ERROR(sink.Combine(context, part));

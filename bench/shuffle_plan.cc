@@ -34,7 +34,7 @@ absl::Status CheckStar(const PreparedStage& stage) {
   if (!probing.pipeline.steps.empty())
     return absl::InvalidArgumentError("the shuffle-based plan joins a star by its dense, unique keys");
   if (probing.probes.empty()) return absl::InvalidArgumentError("there is nothing to join");
-  if (stage.pipeline(stage.claimed()).aggregate == nullptr)
+  if (!std::holds_alternative<plan::AggregateSink>(stage.plan().pipelines[stage.claimed()].sink))
     return absl::InvalidArgumentError("the shuffle-based plan aggregates what it joins");
   for (const uint32_t p : stage.numbers()) {
     if (!ScanOf(stage, p).filters.empty())
@@ -123,7 +123,7 @@ class Legs {
       join.keep.push_back(c);
       next.push_back(flows[c]);
     }
-    const size_t payload = stage_.pipeline(join.pipeline).direct_build->payload_columns();
+    const size_t payload = stage_.pipeline(join.pipeline).build->payload_columns();
     for (uint32_t c = 0; c < payload; ++c) {
       const ScanOutput column{static_cast<int32_t>(j), c};
       if (!IsWanted(column, j + 1)) continue;
@@ -157,9 +157,9 @@ void ShuffleLeg::OffsetsOf(uint32_t rows, uint32_t* at) const {
 const execution::CodeMeaning* ShufflePlan::MeaningOf(const PreparedStage& stage, uint32_t pipeline,
                                                      const ScanOutput& column) {
   const PreparedPipeline& of = stage.pipeline(pipeline);
-  if (column.probe == ScanOutput::kScanned) return &of.meanings[column.column];
+  if (column.probe == ScanOutput::kScanned) return of.scan->meaning(column.column);
   const uint32_t build = of.absorbed.probes[static_cast<size_t>(column.probe)].build;
-  return stage.pipeline(build).direct_build->PayloadOf(column.column, nullptr).meaning;
+  return stage.pipeline(build).build->PayloadOf(column.column, nullptr).meaning;
 }
 
 absl::StatusOr<ShufflePlan> ShufflePlan::Make(const PreparedStage& stage, uint32_t batch_bytes) {

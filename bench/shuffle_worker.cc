@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/join/direct_build.h"
 #include "execution/task.h"
 #include "plan/work_cost.h"
 
@@ -54,7 +55,7 @@ class ShuffleWorker {
         clock_(clock),
         context_(clock, stage_.result_budget(), *run.cancel),
         reciprocal_(UINT64_MAX / run.servers + 1),
-        sink_(stage_.pipeline(stage_.claimed()).sink().NewTask(context_)),
+        sink_(stage_.pipeline(stage_.claimed()).sink->NewTask(context_)),
         build_levels_(plan_.joins.size()),
         probe_levels_(plan_.joins.size()),
         identity_(kChunkRows),
@@ -152,7 +153,7 @@ class ShuffleWorker {
     level.arrived = NewChunk(kind, j);
     const ShufflePlan::Join& join = plan_.joins[j];
     if (kind == ShuffleKind::kBuild) {
-      level.build = stage_.pipeline(join.pipeline).direct_build->NewTask(context_);
+      level.build = stage_.pipeline(join.pipeline).build->NewTask(context_);
       return;
     }
     level.matched = std::make_unique<Chunk>(join.keep.size() + join.fetch.size(), kMatchedRowSets);
@@ -427,7 +428,7 @@ class ShuffleWorker {
   /// Finds the tuples with a partner and their build side values; returns their number.
   uint32_t Match(size_t j, Level& level) const {
     const ShufflePlan::Join& join = plan_.joins[j];
-    const execution::DirectBuild& build = *stage_.pipeline(join.pipeline).direct_build;
+    const execution::DirectBuild& build = *stage_.pipeline(join.pipeline).build->direct_build();
     const execution::DirectTable& table = build.table();
     const Column& key = level.arrived->column(join.probe.key);
     const execution::CodeMeaning& meaning = *key.meaning;
