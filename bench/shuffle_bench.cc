@@ -257,9 +257,9 @@ class ShuffleCluster {
     Clock& clock = servers_[0]->fabric->clock();
     session::ResultCollector rows;
     session::QueryResult result(query.columns, rows);
-    NAM_ASSIGN_OR_RETURN(const auto finish,
-                         result.PrepareStage(query.stage.plan, query.stage.tables,
-                                             query.stage.settings.result_bytes_max(), clock, cancel_));
+    NAM_ASSIGN_OR_RETURN(const auto finish, result.PrepareStage(query.stage.plan, query.stage.tables,
+                                                                query.stage.settings.result_bytes_max(),
+                                                                *servers_[0]->fabric, cancel_));
     for (const auto& server : servers_) {
       execution::PreparedStage& stage = *server->run.stage;
       execution::Sink& sink = *stage.pipeline(stage.claimed()).sink;

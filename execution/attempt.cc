@@ -12,6 +12,7 @@
 #include "execution/exchange/exchange_layout.h"
 #include "execution/exchange/streamed_tasks.h"
 #include "execution/sort/page_window.h"
+#include "execution/thread_team.h"
 
 namespace nam::execution {
 namespace {
@@ -19,10 +20,6 @@ namespace {
 constexpr int64_t kWhileWaitingUs = 5'000;
 /// How often a waiting thread checks whether the query has failed elsewhere.
 constexpr int64_t kBarrierCheckUs = 2'000;
-/// Gates are opened by running tasks of this pipeline, or by a client that may be slow: the longer that
-/// takes, the less often a thread checks.
-constexpr int64_t kGateCheckUs = 100;
-constexpr int64_t kGateCheckUsMax = 10'000;
 /// All members of a streamed stage begin within this time.
 constexpr int64_t kMeetUs = 10'000'000;
 
@@ -197,14 +194,7 @@ class Attempt::Worker {
     return absl::OkStatus();
   }
   absl::Status Await(const Gate& gate) {
-    const std::unique_ptr<fabric::Event> never = attempt_.channels_.fabric().CreateEvent();
-    const int64_t since_ns = clock_.NowNs();
-    while (!gate.open()) {
-      if (context_.cancelled()) return QueryCancelled();
-      const int64_t waited_us = (clock_.NowNs() - since_ns) / 1000;
-      never->Wait(clock_.After(std::clamp(waited_us / 4, kGateCheckUs, kGateCheckUsMax)));
-    }
-    return absl::OkStatus();
+    return AwaitGate(attempt_.channels_.fabric(), context_, gate, attempt_.cancel_);
   }
 
   /// Receives all that comes by multicast from a part of the senders, for any join. Builds nothing before all

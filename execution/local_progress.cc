@@ -13,7 +13,7 @@ class WatchedSource final : public SourceTask {
       : source_(std::move(source)), progress_(progress) {}
   Step Next(TaskContext& context, Chunk& out) override {
     const Step step = source_->Next(context, out);
-    if (step == Step::kHaveMore) progress_.Add(out.selection().count);
+    if (step == Step::kHaveMore) progress_.Add(context, out.selection().count);
     return step;
   }
   void Stop() override { source_->Stop(); }
@@ -38,12 +38,12 @@ class WatchedStep final : public StepOperator {
         : task_(std::move(task)), progress_(progress) {}
     Step Push(TaskContext& context, const Chunk& in, Chunk& out) override {
       const Step step = task_->Push(context, in, out);
-      if (step != Step::kBlocked && step != Step::kFailed) progress_.Add(out.selection().count);
+      if (step != Step::kBlocked && step != Step::kFailed) progress_.Add(context, out.selection().count);
       return step;
     }
     Step Drain(TaskContext& context, Chunk& out) override {
       const Step step = task_->Drain(context, out);
-      if (step == Step::kHaveMore) progress_.Add(out.selection().count);
+      if (step == Step::kHaveMore) progress_.Add(context, out.selection().count);
       return step;
     }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,18 +12,22 @@ namespace nam::execution {
 
 struct PreparedPipeline;
 
-/// Counts the rows that leave sources and steps on one thread, and reports them after each chunk; the
-/// receiver limits its own rate.
+/// Counts the rows that leave sources and steps on all threads, and reports them after each chunk of one of
+/// them; the receiver limits its own rate.
 ///
 ///     source ─▶ counted ─▶ step ─▶ counted ─▶ … ─▶ sink
 ///
 /// A step that compares many pairs of rows and passes few reports, too.
 class LocalProgress {
  public:
-  void OnProgress(std::function<void(uint64_t rows)> report) { report_ = std::move(report); }
-  void Add(uint64_t rows) {
-    rows_ += rows;
-    if (report_) report_(rows_);
+  /// Called on the context's thread.
+  void OnProgress(std::function<void(uint64_t rows)> report, const TaskContext& reporting) {
+    report_ = std::move(report);
+    reporting_ = &reporting;
+  }
+  void Add(const TaskContext& context, uint64_t rows) {
+    const uint64_t all = rows_.fetch_add(rows, std::memory_order_relaxed) + rows;
+    if (&context == reporting_) report_(all);
   }
   /// Counts tasks of the pipeline's steps made from now on. This outlives them.
   void Watch(PreparedPipeline& pipeline);
@@ -31,7 +36,8 @@ class LocalProgress {
 
  private:
   std::function<void(uint64_t rows)> report_;
-  uint64_t rows_ = 0;
+  const TaskContext* reporting_ = nullptr;
+  std::atomic<uint64_t> rows_ = 0;
 };
 
 }  // namespace nam::execution

@@ -1,5 +1,8 @@
 #include "execution/local_stage.h"
 
+#include <algorithm>
+#include <atomic>
+#include <deque>
 #include <utility>
 #include <variant>
 
@@ -16,6 +19,28 @@ namespace nam::execution {
 namespace {
 
 constexpr std::atomic<bool> kNotLeaving = false;
+/// A thread that gets fewer rows costs more than it brings.
+constexpr uint64_t kRowsOfThread = 32'768;
+/// A portion of an attempt's pages, which one thread takes.
+constexpr size_t kPortionBytes = 256 << 10;
+/// About so many bytes of a group, with table, key and states, or of a row.
+constexpr double kBytesOfKept = 256;
+
+/// Whole pages each. DATA_LOSS if they are no pages.
+absl::StatusOr<std::vector<std::span<const std::byte>>> PortionsOf(std::span<const std::byte> pages,
+                                                                   const RowLayout& layout) {
+  std::vector<std::span<const std::byte>> portions;
+  while (!pages.empty()) {
+    const std::span<const std::byte> rest = pages;
+    size_t bytes = 0;
+    while (!pages.empty() && bytes < kPortionBytes) {
+      NAM_ASSIGN_OR_RETURN(const std::span<const std::byte> page, layout.TakePage(pages));
+      bytes += page.size();
+    }
+    portions.push_back(rest.first(rest.size() - pages.size()));
+  }
+  return portions;
+}
 
 /// Accounts for pages while they are read.
 class Held {
@@ -35,24 +60,27 @@ class Held {
 
 /// A pipeline whose rows come from outside.
 struct LocalStage::Fed {
+  /// One thread's.
+  struct Share {
+    std::unique_ptr<StoredGroups> groups;  // takes in groups; otherwise there is a task
+    StoredRows* rows = nullptr;            // the task's source: one of these two
+    RecordFeed* records = nullptr;
+    std::unique_ptr<PipelineTask> task;
+  };
   uint32_t number = 0;
-  std::unique_ptr<StoredGroups> groups;  // takes in groups; otherwise there is a task
   std::unique_ptr<const RowsPlan> rows_plan;
-  StoredRows* rows = nullptr;  // the task's source: one of these two
-  RecordFeed* records = nullptr;
-  std::unique_ptr<PipelineTask> task;
-  bool started = false;
-  bool done = false;  // wants no more
+  std::deque<Share> shares;
+  std::atomic<bool> done = false;  // wants no more
 };
 
-absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Make(StageInputs inputs, Clock& clock,
+absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Make(StageInputs inputs, fabric::Fabric& fabric,
                                                              const std::atomic<bool>& cancel) {
   NAM_CHECK(inputs.stage < inputs.plan.stages.size() &&
                 inputs.plan.stages[inputs.stage].site == plan::Stage::Site::kSession,
             "a stage of the session");
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<PreparedStage> stage,
                        PreparedStage::Make(std::move(inputs), kNotLeaving));
-  std::unique_ptr<LocalStage> made(new LocalStage(std::move(stage), clock, cancel));
+  std::unique_ptr<LocalStage> made(new LocalStage(std::move(stage), fabric, cancel));
   for (const uint32_t number : made->stage_->numbers()) {
     if (made->stage_->pipeline(number).source != nullptr) continue;
     NAM_RETURN_IF_ERROR(made->stage_->Explained(number, made->PrepareFed(number)));
@@ -60,11 +88,13 @@ absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Make(StageInputs inputs,
   return made;
 }
 
-LocalStage::LocalStage(std::unique_ptr<PreparedStage> stage, Clock& clock, const std::atomic<bool>& cancel)
+LocalStage::LocalStage(std::unique_ptr<PreparedStage> stage, fabric::Fabric& fabric,
+                       const std::atomic<bool>& cancel)
     : stage_(std::move(stage)),
-      context_(clock, stage_->result_budget(), cancel),
+      team_(fabric, stage_->result_budget(), cancel, static_cast<size_t>(stage_->inputs().threads)),
       complete_(stage_->plan().pipelines.size()),
       rows_(stage_->plan().pipelines.size()),
+      sunk_(stage_->plan().pipelines.size()),
       counters_(stage_->plan().pipelines.size()) {}
 
 LocalStage::~LocalStage() = default;
@@ -89,51 +119,65 @@ absl::Status LocalStage::PrepareFed(uint32_t number) {
   known = std::make_unique<Fed>();
   Fed& fed = *known;
   fed.number = number;
-  if (pipeline.records != nullptr) return absl::OkStatus();
-  if (pipeline.groups != nullptr) {
-    fed.groups = std::make_unique<StoredGroups>(*pipeline.groups, stage_->result_budget());
-    return absl::OkStatus();
-  }
+  if (pipeline.records != nullptr || pipeline.groups != nullptr) return absl::OkStatus();
   NAM_ASSIGN_OR_RETURN(fed.rows_plan, RowsPlan::Make(pipeline.absorbed.pipeline.schemas[0]));
   return absl::OkStatus();
 }
 
-absl::Status LocalStage::Start(Fed& fed) {
-  if (fed.groups != nullptr || fed.started) return absl::OkStatus();
-  fed.started = true;
-  for (const uint32_t before : stage_->plan().pipelines[fed.number].after)
-    NAM_RETURN_IF_ERROR(Complete(before));
+absl::Status LocalStage::Start(Fed& fed, size_t threads) {
   PreparedPipeline& pipeline = stage_->pipeline(fed.number);
-  std::unique_ptr<SourceTask> source;
-  if (pipeline.records != nullptr) {
-    auto records = std::make_unique<RecordFeed>(*pipeline.records, stage_->result_budget());
-    fed.records = records.get();
-    source = std::move(records);
-  } else {
-    auto rows = std::make_unique<StoredRows>(fed.rows_plan->layout());
-    fed.rows = rows.get();
-    source = std::move(rows);
+  if (fed.shares.empty() && pipeline.groups == nullptr) {
+    for (const uint32_t before : stage_->plan().pipelines[fed.number].after)
+      NAM_RETURN_IF_ERROR(Complete(before));
   }
-  fed.task = NewTask(pipeline, std::move(source));
+  while (fed.shares.size() < threads) {
+    const size_t thread = fed.shares.size();
+    Fed::Share& share = fed.shares.emplace_back();
+    if (pipeline.groups != nullptr) {
+      share.groups = std::make_unique<StoredGroups>(*pipeline.groups, stage_->result_budget());
+      continue;
+    }
+    std::unique_ptr<SourceTask> source;
+    if (pipeline.records != nullptr) {
+      auto records = std::make_unique<RecordFeed>(*pipeline.records, stage_->result_budget());
+      share.records = records.get();
+      source = std::move(records);
+    } else {
+      auto rows = std::make_unique<StoredRows>(fed.rows_plan->layout());
+      share.rows = rows.get();
+      source = std::move(rows);
+    }
+    share.task = NewTask(pipeline, thread, std::move(source));
+  }
   return absl::OkStatus();
 }
 
 absl::Status LocalStage::End(Fed& fed) {
-  if (fed.groups != nullptr) {
-    rows_[fed.number] = {fed.groups->groups()};
+  NAM_RETURN_IF_ERROR(Start(fed, 1));
+  if (stage_->pipeline(fed.number).groups != nullptr) {
+    uint64_t groups = 0;
+    for (const Fed::Share& share : fed.shares) groups += share.groups->groups();
+    rows_[fed.number] = {groups};
     return absl::OkStatus();
   }
-  NAM_RETURN_IF_ERROR(Start(fed));
-  if (!fed.done) {
-    if (fed.rows != nullptr) fed.rows->End();
-    if (fed.records != nullptr) fed.records->Close();
-    const Step step = fed.task->Run(context_);
-    if (step == Step::kFailed) return context_.error();
+  // All at once: they may wait for each other.
+  NAM_RETURN_IF_ERROR(team_.Together(fed.shares.size(), [&](size_t thread) -> absl::Status {
+    Fed::Share& share = fed.shares[thread];
+    if (share.rows != nullptr) share.rows->End();
+    if (share.records != nullptr) share.records->Close();
+    NAM_ASSIGN_OR_RETURN(const Step step, team_.Run(thread, *share.task));
     NAM_CHECK(step == Step::kDone, "rows have come to their end");
-  }
-  rows_[fed.number].assign(fed.task->rows().begin(), fed.task->rows().end());
-  fed.task.reset();
+    return absl::OkStatus();
+  }));
+  for (const Fed::Share& share : fed.shares) AddRows(fed.number, *share.task);
+  fed.shares.clear();
   return absl::OkStatus();
+}
+
+void LocalStage::AddRows(uint32_t number, const PipelineTask& task) {
+  std::vector<uint64_t>& all = rows_[number];
+  all.resize(task.rows().size());
+  for (size_t i = 0; i < all.size(); ++i) all[i] += task.rows()[i];
 }
 
 absl::Status LocalStage::Add(uint32_t pipeline, std::span<const std::byte> pages, uint64_t attempt) {
@@ -145,18 +189,40 @@ absl::Status LocalStage::Add(uint32_t pipeline, std::span<const std::byte> pages
 }
 
 absl::Status LocalStage::Feed(Fed& fed, std::span<const std::byte> pages, uint64_t attempt) {
-  if (context_.cancelled()) return QueryCancelled();
+  if (team_.context(0).cancelled()) return QueryCancelled();
   const Held held(stage_->result_budget(), pages.size());
   if (held.bytes() < pages.size()) return OverBudget(stage_->result_budget());
-  if (fed.groups != nullptr) {
-    const absl::Status added = fed.groups->Add(context_, pages, attempt);
-    context_.Settle();
+  const PreparedPipeline& pipeline = stage_->pipeline(fed.number);
+  const RowLayout& layout =
+      pipeline.groups != nullptr ? pipeline.groups->plan().partial_layout() : fed.rows_plan->layout();
+  // Pairs of an attempt number its groups over all of its pages.
+  const bool whole = pipeline.groups != nullptr && pipeline.groups->plan().has_distinct();
+  const size_t threads = whole ? 1 : ThreadsFor(fed.number, pages.size() / layout.stride());
+  NAM_RETURN_IF_ERROR(Start(fed, threads));
+  if (fed.done) return absl::OkStatus();
+  if (threads == 1) return FeedThread(fed, 0, pages, attempt);
+  NAM_ASSIGN_OR_RETURN(const std::vector<std::span<const std::byte>> portions, PortionsOf(pages, layout));
+  std::atomic<size_t> next = 0;
+  return team_.Together(threads, [&](size_t thread) -> absl::Status {
+    for (size_t i = 0; (i = next.fetch_add(1, std::memory_order_relaxed)) < portions.size();) {
+      if (fed.done) return absl::OkStatus();
+      if (team_.stopped()) return QueryCancelled();
+      NAM_RETURN_IF_ERROR(FeedThread(fed, thread, portions[i], attempt));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status LocalStage::FeedThread(Fed& fed, size_t thread, std::span<const std::byte> pages,
+                                    uint64_t attempt) {
+  Fed::Share& share = fed.shares[thread];
+  if (share.groups != nullptr) {
+    const absl::Status added = share.groups->Add(team_.context(thread), pages, attempt);
+    team_.context(thread).Settle();
     return added;
   }
-  NAM_RETURN_IF_ERROR(Start(fed));
-  if (fed.done) return absl::OkStatus();
-  NAM_RETURN_IF_ERROR(fed.rows->Feed(pages, attempt));
-  return RunFed(fed);
+  NAM_RETURN_IF_ERROR(share.rows->Feed(pages, attempt));
+  return RunFed(fed, thread);
 }
 
 absl::Status LocalStage::AddRuns(uint32_t pipeline, const proto::Directory& runs) {
@@ -177,10 +243,10 @@ absl::Status LocalStage::CheckRoom(uint64_t bytes) const {
   return stage_->Explained(stage_->claimed(), OverBudget(budget));
 }
 
-absl::Status LocalStage::RunFed(Fed& fed) {
-  const Step step = fed.task->Run(context_);
-  fed.done = step == Step::kDone;
-  return step == Step::kFailed ? context_.error() : absl::OkStatus();
+absl::Status LocalStage::RunFed(Fed& fed, size_t thread) {
+  NAM_ASSIGN_OR_RETURN(const Step step, team_.Run(thread, *fed.shares[thread].task));
+  if (step == Step::kDone) fed.done = true;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> LocalStage::AddRecords(uint32_t pipeline, std::span<const std::byte* const> rows) {
@@ -188,10 +254,10 @@ absl::StatusOr<bool> LocalStage::AddRecords(uint32_t pipeline, std::span<const s
   const auto found = fed_.find(pipeline);
   NAM_CHECK(found != fed_.end() && stage_->pipeline(pipeline).records != nullptr, "a scan of records");
   Fed& fed = *found->second;
-  if (error_.ok()) error_ = stage_->Explained(fed.number, Start(fed));
+  if (error_.ok()) error_ = stage_->Explained(fed.number, Start(fed, 1));
   if (error_.ok() && !fed.done && !rows.empty()) {
-    fed.records->Give(rows);
-    error_ = stage_->Explained(fed.number, RunFed(fed));
+    fed.shares[0].records->Give(rows);
+    error_ = stage_->Explained(fed.number, RunFed(fed, 0));
   }
   NAM_RETURN_IF_ERROR(error_);
   return !fed.done;
@@ -218,42 +284,96 @@ absl::Status LocalStage::Complete(uint32_t number) {
 }
 
 absl::Status LocalStage::Run(uint32_t number) {
-  if (context_.cancelled()) return QueryCancelled();
+  if (team_.context(0).cancelled()) return QueryCancelled();
   PreparedPipeline& pipeline = stage_->pipeline(number);
   if (pipeline.source == nullptr) {
     NAM_RETURN_IF_ERROR(End(*fed_.at(KeyOf(number))));
   } else {
-    const std::unique_ptr<PipelineTask> task = NewTask(pipeline, pipeline.source->NewTask(context_));
-    const Step step = task->Run(context_);
-    if (step == Step::kFailed) return context_.error();
-    NAM_CHECK(step == Step::kDone, "nothing here waits");
-    rows_[number].assign(task->rows().begin(), task->rows().end());
+    // All are made before one runs: they may share what is left of a build side.
+    std::vector<std::unique_ptr<PipelineTask>> tasks;
+    const size_t threads = ThreadsFor(number, RowsBefore(number));
+    for (size_t t = 0; t < threads; ++t) {
+      std::unique_ptr<SourceTask> source = pipeline.source->NewTask(team_.context(t));
+      if (t == 0 && threads > 1) source = team_.Guarded(std::move(source));
+      tasks.push_back(NewTask(pipeline, t, std::move(source)));
+    }
+    NAM_RETURN_IF_ERROR(team_.Together(threads, [&](size_t thread) -> absl::Status {
+      NAM_ASSIGN_OR_RETURN(const Step step, team_.Run(thread, *tasks[thread]));
+      NAM_CHECK(step == Step::kDone, "nothing here is fed");
+      return absl::OkStatus();
+    }));
+    for (const auto& task : tasks) AddRows(number, *task);
   }
+  sunk_[LastOf(number)] += rows_[number].back();
   if (pipeline.feeds != nullptr) return absl::OkStatus();
   NAM_RETURN_IF_ERROR(Combine(*pipeline.sink));
   counters_[number] = pipeline.Counters();
   return absl::OkStatus();
 }
 
+uint32_t LocalStage::LastOf(uint32_t number) const {
+  const auto* const feed = std::get_if<plan::FeedSink>(&stage_->plan().pipelines[number].sink);
+  return feed == nullptr ? number : LastOf(feed->pipeline);
+}
+
+size_t LocalStage::ThreadsFor(uint32_t number, uint64_t rows) const {
+  if (LastOf(number) == stage_->claimed()) return 1;
+  const size_t threads = std::clamp<uint64_t>(rows / kRowsOfThread, 1, team_.size());
+  return TablesFit(number, rows, threads) ? threads : 1;
+}
+
+uint64_t LocalStage::RowsBefore(uint32_t number) const {
+  const plan::SourceNode& source = stage_->plan().pipelines[number].source;
+  const auto* const window = std::get_if<plan::WindowSource>(&source);
+  const auto* const pages = std::get_if<plan::PageSource>(&source);
+  if (window == nullptr && (pages == nullptr || pages->in_order)) return 0;
+  const uint32_t before = window != nullptr ? window->pipeline : pages->pipeline;
+  const Sorter* const sorter = stage_->pipeline(before).sorter;
+  // One task merges runs.
+  return sorter != nullptr && sorter->in_runs() ? 0 : sunk_[before];
+}
+
+bool LocalStage::TablesFit(uint32_t number, uint64_t rows, size_t threads) const {
+  if (threads == 1) return true;
+  const uint32_t last = LastOf(number);
+  const plan::SinkNode& sink = stage_->plan().pipelines[last].sink;
+  auto kept = static_cast<double>(rows);  // by each thread, at most
+  if (const auto* groups = std::get_if<plan::AggregateSink>(&sink); groups != nullptr) {
+    if (groups->group_by.empty()) return true;
+  } else {
+    const auto* const sort = std::get_if<plan::SortSink>(&sink);
+    if (sort == nullptr || sort->limit < 0) return true;
+    kept = std::min(kept, 2 * (static_cast<double>(sort->limit) + static_cast<double>(sort->offset)));
+  }
+  const MemoryBudget& budget = stage_->result_budget();
+  const uint64_t left = budget.bytes() - std::min(budget.used(), budget.bytes());
+  return budget.used() < budget.bytes() / 4 &&
+         kept * kBytesOfKept * static_cast<double>(threads) < static_cast<double>(left / 2);
+}
+
 void LocalStage::OnProgress(std::function<void(uint64_t rows)> report) {
-  progress_.OnProgress(std::move(report));
+  progress_.OnProgress(std::move(report), team_.context(0));
   for (const uint32_t number : stage_->numbers()) progress_.Watch(stage_->pipeline(number));
 }
 
-std::unique_ptr<PipelineTask> LocalStage::NewTask(PreparedPipeline& pipeline,
+std::unique_ptr<PipelineTask> LocalStage::NewTask(PreparedPipeline& pipeline, size_t thread,
                                                   std::unique_ptr<SourceTask> source) {
-  return pipeline.NewTask(context_, progress_.Watched(std::move(source)));
+  return pipeline.NewTask(team_.context(thread), progress_.Watched(std::move(source)));
 }
 
 absl::Status LocalStage::Combine(Sink& sink) {
   const uint32_t parts = sink.CombineParts();
-  for (uint32_t part = 0; part < parts; ++part) {
-    if (context_.cancelled()) return QueryCancelled();
-    NAM_RETURN_IF_ERROR(sink.Combine(context_, part));
-    progress_.Add(0);
-  }
-  context_.Settle();
-  return absl::OkStatus();
+  std::atomic<uint32_t> next = 0;
+  return team_.Together(std::clamp<size_t>(parts, 1, team_.size()), [&](size_t thread) -> absl::Status {
+    TaskContext& context = team_.context(thread);
+    for (uint32_t part = 0; (part = next.fetch_add(1, std::memory_order_relaxed)) < parts;) {
+      if (context.cancelled() || team_.stopped()) return QueryCancelled();
+      NAM_RETURN_IF_ERROR(sink.Combine(context, part));
+      progress_.Add(context, 0);
+    }
+    context.Settle();
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace nam::execution

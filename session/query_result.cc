@@ -12,7 +12,7 @@
 namespace nam::session {
 
 absl::StatusOr<std::unique_ptr<execution::LocalStage>> QueryResult::PrepareStage(
-    const plan::PhysicalPlan& plan, plan::TableMetadata tables, uint64_t budget_bytes, Clock& clock,
+    const plan::PhysicalPlan& plan, plan::TableMetadata tables, uint64_t budget_bytes, fabric::Fabric& fabric,
     const std::atomic<bool>& cancel, execution::SortScratch scratch) {
   execution::StageInputs inputs;
   inputs.plan = plan;
@@ -20,6 +20,7 @@ absl::StatusOr<std::unique_ptr<execution::LocalStage>> QueryResult::PrepareStage
   inputs.stage = static_cast<uint32_t>(plan.stages.size()) - 1;
   inputs.settings.set_result_bytes_max(budget_bytes);
   inputs.sort_scratch = std::move(scratch);
+  inputs.threads = fabric.capabilities().processors;
   inputs.client_sink =
       [this](const plan::Schema& schema,
              execution::MemoryBudget& budget) -> absl::StatusOr<std::unique_ptr<execution::Sink>> {
@@ -28,7 +29,7 @@ absl::StatusOr<std::unique_ptr<execution::LocalStage>> QueryResult::PrepareStage
     rows_ = rows.get();
     return rows;
   };
-  return execution::LocalStage::Make(std::move(inputs), clock, cancel);
+  return execution::LocalStage::Make(std::move(inputs), fabric, cancel);
 }
 
 absl::StatusOr<ResultSet> QueryResult::Finish() {

@@ -1,7 +1,9 @@
 #include "session/query_scratch.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -22,6 +24,8 @@ namespace {
 using execution::PageHeader;
 
 constexpr int64_t kTellAgainUs = 500'000;
+/// How often a thread that waits for another one's scratch memory checks whether the query is cancelled.
+constexpr int64_t kOpenedCheckUs = 2'000;
 
 }  // namespace
 
@@ -82,28 +86,58 @@ absl::StatusOr<proto::Directory> QueryScratch::Write(const execution::KeptGroups
   return directory->ToProto(attempt, pipeline);
 }
 
-execution::SortScratch QueryScratch::ForSorts() {
-  struct Opened {
-    std::unique_ptr<storage::ScratchSpace> space;
-    std::unique_ptr<storage::Channel> channel;
-  };
-  const uint64_t attempt = attachment_.fabric().Random();
-  const auto open = [this](const storage::ChannelOptions& options) {
-    return storage::Channel::Open(attachment_.fabric(), attachment_, options);
-  };
-  const auto place = [this, open, attempt, opened = std::make_shared<Opened>()](
-                         execution::TaskContext&) -> absl::StatusOr<execution::RunPlace> {
-    if (opened->space == nullptr) {
-      if (Open() == 0) return execution::RunPlace{};
-      NAM_ASSIGN_OR_RETURN(opened->channel, open({}));
-      opened->space = execution::OpenScratch(attachment_, allocation_, attempt);
-      used_ = true;
+/// Opened by the first thread that writes a run; each has a channel of its own.
+class QueryScratch::SortPlaces {
+ public:
+  explicit SortPlaces(QueryScratch& scratch)
+      : attempt(scratch.attachment_.fabric().Random()),
+        scratch_(scratch),
+        opened_(scratch.attachment_.fabric().CreateEvent()) {}
+
+  absl::StatusOr<execution::RunPlace> Of(execution::TaskContext& context) {
+    if (!begun_.exchange(true)) {
+      if (scratch_.Open() != 0) {
+        space_ = execution::OpenScratch(scratch_.attachment_, scratch_.allocation_, attempt);
+        scratch_.used_ = true;
+      }
+      opened_->Set();
     }
-    return execution::RunPlace{opened->space.get(), opened->channel.get()};
-  };
-  return {.place = place,
-          .channel = [open](uint64_t buffer_bytes) { return open({.buffer_bytes = buffer_bytes}); },
-          .attempt = attempt};
+    while (!opened_->Wait(context.clock().After(kOpenedCheckUs))) {
+      if (context.cancelled()) return execution::QueryCancelled();
+    }
+    if (space_ == nullptr) return execution::RunPlace{};
+    std::unique_ptr<storage::Channel>* channel = nullptr;
+    {
+      const MutexLock lock(mutex_);
+      channel = &channels_[&context];
+    }
+    if (*channel == nullptr) {
+      NAM_ASSIGN_OR_RETURN(*channel, OpenChannel({}));
+    }
+    return execution::RunPlace{space_.get(), channel->get()};
+  }
+  absl::StatusOr<std::unique_ptr<storage::Channel>> OpenChannel(
+      const storage::ChannelOptions& options) const {
+    return storage::Channel::Open(scratch_.attachment_.fabric(), scratch_.attachment_, options);
+  }
+
+  const uint64_t attempt;
+
+ private:
+  QueryScratch& scratch_;
+  std::atomic<bool> begun_ = false;
+  const std::unique_ptr<fabric::Event> opened_;
+  std::unique_ptr<storage::ScratchSpace> space_;  // set before opened_; null: there is none
+  Mutex mutex_;
+  std::map<const execution::TaskContext*, std::unique_ptr<storage::Channel>> channels_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+execution::SortScratch QueryScratch::ForSorts() {
+  const auto places = std::make_shared<SortPlaces>(*this);
+  return {.place = [places](execution::TaskContext& context) { return places->Of(context); },
+          .channel = [places](uint64_t bytes) { return places->OpenChannel({.buffer_bytes = bytes}); },
+          .attempt = places->attempt};
 }
 
 void QueryScratch::EndQuery(bool tell) {

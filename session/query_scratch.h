@@ -44,7 +44,8 @@ class QueryScratch {
   absl::StatusOr<proto::Directory> Write(const execution::KeptGroups& groups,
                                          std::span<const std::byte> pages, uint64_t attempt,
                                          uint32_t pipeline, uint64_t bytes_max);
-  /// For sorts of the session itself: opened when the first of them writes, or merges. This outlives it.
+  /// For sorts of the session itself: opened when the first of them writes, or merges. Its threads may use it
+  /// at once. This outlives it.
   execution::SortScratch ForSorts();
   /// Gives back what the query has used. Without `tell`, memory servers do that a little later by themselves:
   /// no call waits for an unreachable one.
@@ -53,6 +54,7 @@ class QueryScratch {
   void Forget();
 
  private:
+  class SortPlaces;
   /// False: the catalog has not heard it, and is told again.
   bool Abort(AllocationId allocation);
   /// Repeats until the catalog has heard of all.

@@ -226,7 +226,7 @@ absl::StatusOr<ResultSet> TreeRun::TryStages(RowReceiver& receiver) {
   QueryResult result(current_.columns, receiver);
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> local,
                        result.PrepareStage(plan(), lowered().tables, options_.settings.result_bytes_max(),
-                                           options_.attachment.fabric().clock(), options_.cancel,
+                                           options_.attachment.fabric(), options_.cancel,
                                            options_.stages.scratch().ForSorts()));
   TellProgress(*local);
   NAM_RETURN_IF_ERROR(FeedSession(*local));

@@ -59,8 +59,9 @@ using FindRunPlace = std::function<absl::StatusOr<RunPlace>(TaskContext& context
 /// Opens a channel for merges, with a buffer of at least so many bytes.
 using OpenChannel = std::function<absl::StatusOr<std::unique_ptr<storage::Channel>>(uint64_t buffer_bytes)>;
 
-/// Scratch memory for sorts of the session, opened when one needs it. Several sorts take in rows by turns and
-/// share one place. A writer has it to itself until it ends, and ends before the next chunk.
+/// Scratch memory for sorts of the session, opened when one needs it. On each thread several sorts take in
+/// rows by turns and share one place. A writer has it to itself until it ends, and ends before the next
+/// chunk.
 struct SortScratch {
   FindRunPlace place;  // empty: there is none
   OpenChannel channel;
@@ -73,7 +74,7 @@ struct RunOptions {
   FindRunPlace place;
   const RowsPlan* plan = nullptr;  // of the runs' pages: MakeRunsPlan. Outlives the sink
   uint64_t attempt = 0;            // carried by pages
-  int threads = 1;                 // that share the budget
+  int threads = 1;                 // of an attempt, that share the budget
 };
 
 /// The share of a budget that rows at rest and their order may take on each thread before they become a run.

@@ -65,7 +65,7 @@ class Sorter::Task final : public SinkTask {
   bool Full() const {
     const MemoryBudget& budget = sink_.budget_;
     const uint64_t held = held_bytes_ + runs_.size * sizeof(OrderedRow);
-    const uint64_t share = RunShare(budget, sink_.run_options_.threads);
+    const uint64_t share = RunShare(budget, sink_.tasks_);
     const uint64_t left = budget.bytes() - std::min(budget.used(), budget.bytes());
     return held >= share || (held >= share / 4 && left < share);
   }
@@ -152,6 +152,7 @@ Sorter::Sorter(const RowsPlan& plan, std::span<const OrderSlot> order, MemoryBud
 Sorter::~Sorter() = default;
 
 std::unique_ptr<SinkTask> Sorter::NewTask(TaskContext&) {
+  ++tasks_;
   auto runs = std::make_unique<Runs>(budget_);
   Runs& of_task = *runs;
   {

@@ -92,7 +92,8 @@ class Sorter final : public Sink {
   const RunOptions run_options_;
   const OpenChannel open_;
   const uint64_t offset_;
-  Mutex mutex_;  // guards runs_, scratch_ and pages_written_ while there are tasks
+  std::atomic<int> tasks_ = 0;  // that share the budget
+  Mutex mutex_;                 // guards runs_, scratch_ and pages_written_ while there are tasks
   std::vector<std::unique_ptr<Runs>> runs_;
   std::vector<Part> parts_;
   std::atomic<size_t> parts_left_ = 0;

@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "execution/local_stage.h"
 #include "execution/rows/row_layout.h"
+#include "fabric/fabric.h"
 #include "optimizer/plan_query.h"
 #include "session/result_collector.h"
 #include "tests/execution/tuples.h"
@@ -76,7 +77,7 @@ class QueryResultTest : public ::testing::Test {
                                                 uint64_t budget_bytes = kBudgetBytes) {
     auto ending = std::make_unique<Ending>(planned);
     NAM_ASSIGN_OR_RETURN(ending->stage, ending->result.PrepareStage(planned.physical, planned.tables,
-                                                                    budget_bytes, RealClock(), cancel_));
+                                                                    budget_bytes, *fabric_, cancel_));
     return ending;
   }
 
@@ -86,12 +87,17 @@ class QueryResultTest : public ::testing::Test {
     for (const Attempt& attempt : attempts) NAM_RETURN_IF_ERROR(ending->Add(attempt.pages, attempt.number));
     absl::StatusOr<ResultSet> result = ending->Finish();
     most_ = ending->stage->bytes_most();
+    threads_started_ = ending->stage->threads_started();
     EXPECT_LE(most_, budget_bytes);
     return result;
   }
 
+  const std::unique_ptr<fabric::Fabric> fabric_ =
+      fabric::Open({.kind = fabric::Kind::kShm, .secret = "s"}).value();
+  const bool one_processor_ = fabric_->capabilities().processors == 1;
   std::atomic<bool> cancel_ = false;
   uint64_t most_ = 0;
+  uint64_t threads_started_ = 0;
 };
 
 /// Their results do not depend on the order in which rows and groups come.
@@ -202,6 +208,60 @@ TEST_F(QueryResultTest, ResultsAreThoseOfAllRowsTogether) {
       }
     }
   }
+}
+
+/// An attempt's pages go to whichever thread is free; what reaches the client, numbers its groups over all
+/// pages, or is small, to one.
+TEST_F(QueryResultTest, ManyRowsTakeAllProcessors) {
+  if (one_processor_) GTEST_SKIP() << "this host has one";
+  struct Case {
+    std::string text;
+    bool starts_threads;
+  };
+  RandomStream random(1);
+  const std::vector<Rows> many = {RandomRows(0, 90'000, 70'000, random),
+                                  RandomRows(90'000, 500, 70'000, random)};
+  const std::vector<Rows> few = {RandomRows(0, 3000, 70'000, random)};
+  for (const auto& [text, starts_threads] :
+       {Case{"select id, n from t order by n nulls first, id limit 100 offset 80000", true},
+        Case{"select k, n, count(*), sum(price) from t group by k, n order by k, n limit 5000", true},
+        Case{"select id, n from t", false},
+        Case{"select n, count(distinct k) from t group by n order by n limit 5000", false}}) {
+    SCOPED_TRACE(text);
+    const Planned planned = PlanOf(text);
+    for (const bool are_many : {true, false}) {
+      const std::vector<Rows>& shares = are_many ? many : few;
+      const auto expected = Model(planned.query, All(shares));
+      ASSERT_TRUE(expected.ok()) << expected.status();
+      const auto result = Finish(planned, StoreAll(planned, shares, random, false));
+      ASSERT_TRUE(result.ok()) << result.status();
+      ExpectLines(Lines(result->rows), Lines(*expected));
+      if (starts_threads && are_many) {
+        EXPECT_GT(threads_started_, 0u);
+      } else if (!are_many) {
+        EXPECT_EQ(threads_started_, 0u);
+      }
+    }
+  }
+}
+
+/// One thread's table of all groups fits, and those of two threads do not.
+TEST_F(QueryResultTest, TablesOfSeveralThreadsKeepToTheBudget) {
+  if (one_processor_) GTEST_SKIP() << "this host has one";
+  RandomStream random(1);
+  const Planned planned = PlanOf("select n, count(*) from t group by n order by n limit 10");
+  std::vector<Rows> portions;
+  for (int64_t i = 0; i < 6; ++i) portions.push_back(RandomRows(i * 50'000, 50'000, 100'000, random));
+  ASSERT_TRUE(Finish(planned, StoreAll(planned, portions, random, false)).ok());
+  const uint64_t of_one = most_;
+  Rows halves[2];
+  for (size_t i = 0; i < portions.size(); ++i)
+    halves[i % 2].insert(halves[i % 2].end(), portions[i].begin(), portions[i].end());
+  const std::vector<Attempt> attempts = StoreAll(planned, {halves[0], halves[1]}, random, false);
+  ASSERT_TRUE(Finish(planned, attempts).ok());
+  EXPECT_GT(threads_started_, 0u) << "where there is room";
+  const auto tight = Finish(planned, attempts, of_one + attempts[0].pages.size() + (1 << 20));
+  EXPECT_TRUE(tight.ok()) << tight.status();
 }
 
 TEST_F(QueryResultTest, AnAggregationOfNothingHasOneRow) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "execution/local_stage.h"
+#include "fabric/fabric.h"
 #include "optimizer/plan_query.h"
 #include "session/locked_rows.h"
 #include "session/query_result.h"
@@ -108,7 +109,7 @@ class RecordSessionTest : public ::testing::Test, public sql::TableSource {
     if (!tree.ok()) return tree.status();
     QueryResult result(columns, rows);
     const auto stage = result.PrepareStage(tree->lowered.plan, tree->lowered.tables, result_bytes_max_,
-                                           RealClock(), cancelled_);
+                                           *fabric_, cancelled_);
     if (!stage.ok()) return stage.status();
     // The inputs of pipelines come in their order.
     for (uint32_t p = 0; p < tree->lowered.plan.pipelines.size(); ++p) {
@@ -175,6 +176,8 @@ class RecordSessionTest : public ::testing::Test, public sql::TableSource {
   uint64_t result_bytes_max_ = 1 << 30;
   int64_t now_us_ = 1'790'000'000'000'000;  // 2026-09-21 14:13:20
   std::string zone_ = kUtc;
+  const std::unique_ptr<fabric::Fabric> fabric_ =
+      fabric::Open({.kind = fabric::Kind::kShm, .secret = "s"}).value();
   std::atomic<bool> cancelled_ = false;
   RecordStatements statements_{access_, RealClock(), cancelled_,
                                [this](plan::logical::Query query) { return RunTree(std::move(query)); }};

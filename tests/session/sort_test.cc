@@ -175,6 +175,28 @@ TEST_F(SortTest, RowsOfTheSessionAreSortedThere) {
   EXPECT_EQ(UsedAtLast(), used_);
 }
 
+/// In memory by all threads; in runs by one.
+TEST_F(SortTest, RowsThatTheSessionSortsAreReadOnce) {
+  int answered = 0;
+  for (const int mib : {4, 8, 16, 64}) {
+    Set(absl::StrCat("result_mib_max = ", mib));
+    const auto result = cluster_.session().Execute(
+        "select count(*), max(r), sum(r) from (select row_number() over (order by v) as r from "
+        "(select v from s where v % 2 = 0 union all select v from s where v % 2 = 1) u) w");
+    if (!result.ok()) {
+      EXPECT_EQ(StateOf(result.status()), "53200") << result.status();
+      continue;
+    }
+    ++answered;
+    const int64_t rows = kSortedRows;
+    EXPECT_EQ(result->rows[0][0].ToString(), absl::StrCat(rows)) << mib;
+    EXPECT_EQ(result->rows[0][1].ToString(), absl::StrCat(rows)) << mib;
+    EXPECT_EQ(result->rows[0][2].ToString(), absl::StrCat(rows * (rows + 1) / 2)) << mib;
+    EXPECT_EQ(UsedAtLast(), used_) << mib;
+  }
+  EXPECT_GE(answered, 2);
+}
+
 TEST_F(SortTest, NothingIsLeftBehindAnEndInTheMiddle) {
   Ascending stopped([](uint64_t rows) -> absl::Status {
     return rows > 20'000 ? absl::AbortedError("enough") : absl::OkStatus();

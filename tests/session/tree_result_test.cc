@@ -8,6 +8,7 @@
 
 #include "base/status_macros.h"
 #include "execution/local_stage.h"
+#include "fabric/fabric.h"
 #include "optimizer/lower_tree.h"
 #include "optimizer/push_filters.h"
 #include "optimizer/unnest.h"
@@ -62,7 +63,7 @@ class TreeResultTest : public ::testing::Test, public sql::TableSource {
     ResultCollector rows;
     QueryResult result(std::move(shown), rows);
     NAM_ASSIGN_OR_RETURN(const auto stage, result.PrepareStage(tree.lowered.plan, tree.lowered.tables,
-                                                               uint64_t{1} << 28, RealClock(), cancel_));
+                                                               uint64_t{1} << 28, *fabric_, cancel_));
     for (const optimizer::TransactionScan& scan : tree.transaction_scans) {
       const proto::Table& table = *tree.lowered.tables[scan.table];
       const partitioner::RecordLayout layout(table);
@@ -82,6 +83,8 @@ class TreeResultTest : public ::testing::Test, public sql::TableSource {
 
   LogicalResults results_;
   std::map<std::string, std::shared_ptr<const proto::Table>> tables_;
+  const std::unique_ptr<fabric::Fabric> fabric_ =
+      fabric::Open({.kind = fabric::Kind::kShm, .secret = "s"}).value();
   const std::atomic<bool> cancel_ = false;
 };
 
