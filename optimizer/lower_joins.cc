@@ -246,6 +246,8 @@ Keys JoinKeysOf(const std::vector<Expr>& conditions, const lg::Node& left, const
 double EstimatedRows(const lg::Node& node) {
   if (const auto* scan = node.As<lg::Scan>(); scan != nullptr)
     return static_cast<double>(scan->table->rows());
+  if (const auto* files = node.As<lg::FileScan>(); files != nullptr)
+    return static_cast<double>(files->table->rows());
   if (const auto* values = node.As<lg::Values>(); values != nullptr)
     return static_cast<double>(values->rows.size());
   if (node.inputs.empty()) return 1000;
