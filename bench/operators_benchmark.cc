@@ -167,8 +167,8 @@ void Probe(benchmark::State& state) {
   for (uint64_t& key : keys) key = build.input.codes[0][key];
   Input probing({std::move(keys)});
   const execution::ProbeOptions options{.keys = build.key.get(), .keep = {0}, .fetch = {0}};
-  const auto probe = build.direct != nullptr ? execution::MakeProbe(*build.direct, options)
-                                             : execution::MakeProbe(*build.rows, options);
+  const auto probe =
+      build.direct != nullptr ? build.direct->NewProbe(options) : build.rows->NewProbe(options);
   NAM_CHECK(probe.ok());
   const auto task = (*probe)->NewTask(probing.context);
   Chunk in(1, 0);

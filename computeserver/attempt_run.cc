@@ -102,21 +102,7 @@ absl::StatusOr<proto::AttemptReply> AttemptRun::End() {
   } else {
     NAM_RETURN_IF_ERROR(Keep(pages, reply));
   }
-  for (const proto::PipelineCounters& counters : attempt_.Counters()) *reply.add_pipelines() = counters;
-  for (const std::vector<uint32_t>& claimed : attempt_.Claimed())
-    reply.add_threads()->mutable_pieces()->Add(claimed.begin(), claimed.end());
-  if (std::optional<proto::Directory> directory = attempt_.Directory())
-    *reply.mutable_directory() = *std::move(directory);
-  if (const execution::TableSink* const table = attempt_.table(); table != nullptr) {
-    for (const proto::Table& group : table->groups()) *reply.add_groups() = group;
-    for (const auto& [member, bytes] : table->written_bytes()) {
-      proto::ServerBytes& written = *reply.add_written();
-      written.set_server(member.value());
-      written.set_bytes(bytes);
-    }
-  }
-  reply.set_claims(attempt_.Claims());
-  reply.set_satisfied(attempt_.satisfied());
+  attempt_.Report(reply);
   reply.set_leaving(server_.leaving);
   ended_ = true;
   return reply;

@@ -4,11 +4,14 @@
 #include <deque>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/exchange/exchange_layout.h"
 #include "execution/exchange/streamed_tasks.h"
+#include "execution/sort/page_window.h"
 
 namespace nam::execution {
 namespace {
@@ -68,10 +71,11 @@ class Attempt::Worker {
         if (attempt_.progress_[before] != nullptr) NAM_RETURN_IF_ERROR(Complete(before));
       }
       const PreparedPipeline& pipeline = stage_.pipeline(p);
-      if (pipeline.exchange_sink != nullptr) {
+      const plan::Pipeline& planned = stage_.plan().pipelines[p];
+      if (std::holds_alternative<plan::ExchangeSend>(planned.sink)) {
         if (pipeline.key_filters != nullptr) NAM_RETURN_IF_ERROR(ShipFilters(p));
         sending.push_back(p);  // runs when its receiver's turn has come
-      } else if (pipeline.received != nullptr) {
+      } else if (std::holds_alternative<plan::ExchangeReceive>(planned.source)) {
         NAM_RETURN_IF_ERROR(stage_.Explained(p, RunStreamed(std::exchange(sending, {}), p)));
       } else {
         NAM_RETURN_IF_ERROR(stage_.Explained(p, RunTask(p)));
@@ -89,9 +93,8 @@ class Attempt::Worker {
     PreparedPipeline& pipeline = stage_.pipeline(p);
     Progress& progress = *attempt_.progress_[p];
     if (attempt_.multicast_.Covers(p) && !attempt_.read_instead_) return absl::OkStatus();
-    const bool dry = pipeline.pieces != nullptr && pipeline.pieces->exhausted();
-    if (!pipeline.drains_build && dry) return absl::OkStatus();
-    const std::unique_ptr<PipelineTask> task = pipeline.NewTask(context_, pipeline.source->NewTask(context_));
+    if (!pipeline.drains_build && pipeline.source->exhausted()) return absl::OkStatus();
+    const std::unique_ptr<PipelineTask> task = NewTask(static_cast<uint32_t>(p));
     if (pipeline.drains_build) {
       if (progress.tasks_to_make.fetch_sub(1) == 1) progress.made->Set();
       NAM_RETURN_IF_ERROR(Await(*progress.made));
@@ -107,11 +110,8 @@ class Attempt::Worker {
   /// Runs this thread's shares of the sending pipelines and of the receiving one, at the same time.
   absl::Status RunStreamed(const std::vector<uint32_t>& sending, uint32_t receiving) {
     StreamedTasks tasks(context_, *context_.channels().exchange);
-    for (const uint32_t p : sending) {
-      const ExchangeSource* const received = stage_.pipeline(p).received;
-      tasks.Add(p, NewTask(p), received == nullptr ? std::nullopt : std::optional(received->exchange()));
-    }
-    tasks.Add(receiving, NewTask(receiving), stage_.pipeline(receiving).received->exchange());
+    for (const uint32_t p : sending) tasks.Add(p, NewTask(p), ExchangeOf(p));
+    tasks.Add(receiving, NewTask(receiving), ExchangeOf(receiving));
     if (stage_.pipeline(receiving).drains_build) {
       Progress& progress = *attempt_.progress_[receiving];
       if (progress.tasks_to_make.fetch_sub(1) == 1) progress.made->Set();
@@ -133,7 +133,7 @@ class Attempt::Worker {
     const auto& send = std::get<plan::ExchangeSend>(stage_.plan().pipelines[p].sink);
     KeyFilters& filters = *stage_.pipeline(p).key_filters;
     Endpoint& endpoint = *context_.channels().exchange;
-    filters.SetOwn(*stage_.pipeline(*send.filtered_by).row_build->filter());
+    filters.SetOwn(*stage_.pipeline(*send.filtered_by).build->filter());
     NAM_RETURN_IF_ERROR(stage_.Explained(*send.filtered_by, filters.Ship(context_, endpoint)));
     Progress& progress = *attempt_.progress_[p];
     if (progress.tasks_to_make.fetch_sub(1) == 1) {
@@ -141,6 +141,13 @@ class Attempt::Worker {
       progress.made->Set();
     }
     return Await(*progress.made);
+  }
+
+  /// The endpoint's exchange that the pipeline receives by.
+  std::optional<uint32_t> ExchangeOf(uint32_t p) const {
+    const auto* const receive = std::get_if<plan::ExchangeReceive>(&stage_.plan().pipelines[p].source);
+    if (receive == nullptr) return std::nullopt;
+    return ExchangeNumber(stage_.plan(), stage_.inputs().stage, receive->exchange);
   }
 
   std::unique_ptr<PipelineTask> NewTask(uint32_t p) {
@@ -157,7 +164,7 @@ class Attempt::Worker {
   void EndTask(size_t p) {
     Progress& progress = *attempt_.progress_[p];
     if (progress.tasks_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    const uint32_t parts = stage_.pipeline(p).sink().CombineParts();
+    const uint32_t parts = stage_.pipeline(p).last_sink().CombineParts();
     progress.parts = parts;
     progress.parts_left = parts;
     if (parts == 0) progress.complete->Set();
@@ -173,7 +180,7 @@ class Attempt::Worker {
     while (!progress.complete->IsSet()) {
       const uint32_t part = progress.next_part.fetch_add(1, std::memory_order_relaxed);
       if (part >= progress.parts) break;
-      NAM_RETURN_IF_ERROR(stage_.Explained(p, stage_.pipeline(p).sink().Combine(context_, part)));
+      NAM_RETURN_IF_ERROR(stage_.Explained(p, stage_.pipeline(p).last_sink().Combine(context_, part)));
       context_.Settle();
       if (context_.cancelled()) return QueryCancelled();
       if (progress.parts_left.fetch_sub(1, std::memory_order_acq_rel) == 1) progress.complete->Set();
@@ -299,7 +306,7 @@ absl::Status Attempt::RunThread(size_t number) {
     NAM_RETURN_IF_ERROR(channels.exchange->Connect(lanes_.addresses[number], deadline, cancel_));
   }
   std::optional<ChannelPool::Lease> scratch;
-  if (stage_.pipeline(stage_.claimed()).writes_scratch()) {
+  if (claimed().last_sink().writes_scratch()) {
     NAM_ASSIGN_OR_RETURN(ChannelPool::Lease lease, channels_.Acquire());
     scratch.emplace(std::move(lease));
     channels.scratch = &**scratch;
@@ -350,12 +357,11 @@ bool Attempt::Await(const std::function<void()>& while_waiting) {
 }
 
 PageWindow* Attempt::window() const {
-  ResultSink* const result = stage_.pipeline(stage_.claimed()).result.get();
-  return result == nullptr ? nullptr : result->window();
+  return claimed().last_sink().window();
 }
 
-std::vector<uint32_t> Attempt::StoreWindow(uint64_t attempt, std::vector<std::span<const std::byte>>& pages) {
-  return stage_.pipeline(stage_.claimed()).result->StoreWindow(attempt, pages);
+std::vector<uint32_t> Attempt::StoreWindow(uint64_t attempt, StoredPages& pages) {
+  return window()->Store(attempt, pages);
 }
 
 void Attempt::GiveBack(std::span<const uint32_t> pages) {
@@ -367,91 +373,32 @@ absl::Status Attempt::status() const {
   return cancel_ ? QueryCancelled() : absl::OkStatus();
 }
 
-absl::Status Attempt::Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages) {
-  const size_t claimed = stage_.claimed();
-  PreparedPipeline& pipeline = stage_.pipeline(claimed);
+absl::Status Attempt::Store(uint64_t attempt, StoredPages& pages) {
   TaskContext context(channels_.fabric().clock(), stage_.result_budget(), cancel_);
-  absl::Status status;
-  if (pipeline.aggregate != nullptr) status = pipeline.aggregate->Store(context, attempt, pages);
-  if (pipeline.parted_groups != nullptr && !pipeline.parted_groups->parted())
-    status = pipeline.parted_groups->groups().Store(context, attempt, pages);
-  if (pipeline.result != nullptr) pipeline.result->Store(attempt, pages);
-  if (pipeline.run_sink != nullptr) pipeline.run_sink->Store(attempt, pages);
-  if (pipeline.top_rows != nullptr) status = pipeline.top_rows->rows().Store(context, attempt, pages);
-  if (pipeline.sorter != nullptr) status = pipeline.sorter->rows().Store(context, attempt, pages);
+  const absl::Status status = claimed().last_sink().Store(context, attempt, pages);
   context.Settle();
-  return stage_.Explained(claimed, status);
+  return stage_.Explained(stage_.claimed(), status);
 }
 
-const TableSink* Attempt::table() const {
-  return stage_.pipeline(stage_.claimed()).table_sink.get();
+void Attempt::Report(proto::AttemptReply& reply) const {
+  for (const uint32_t p : stage_.numbers()) *reply.add_pipelines() = CountersOf(p);
+  claimed().source->Report(reply);
+  while (reply.threads_size() < threads_) reply.add_threads();  // some may have found no pieces
+  const Sink& sink = claimed().last_sink();
+  sink.Report(stage_.inputs().attempt, stage_.claimed(), reply);
+  reply.set_satisfied(sink.Satisfied());
 }
 
-std::optional<proto::Directory> Attempt::Directory() const {
-  const uint32_t claimed = stage_.claimed();
-  const RunSink* const runs = stage_.pipeline(claimed).run_sink.get();
-  if (runs != nullptr && !runs->runs().empty())
-    return DirectoryOf(runs->runs(), stage_.inputs().attempt, claimed);
-  const ScratchOutput* const output = stage_.pipeline(claimed).scratch_output();
-  if (output == nullptr) return std::nullopt;
-  return output->directory().ToProto(stage_.inputs().attempt, claimed);
-}
-
-std::vector<std::vector<uint32_t>> Attempt::Claimed() const {
-  std::vector<std::vector<uint32_t>> claimed = stage_.pipeline(stage_.claimed()).totals().begun;
-  claimed.resize(static_cast<size_t>(threads_));  // some may have found no pieces
-  return claimed;
-}
-
-uint32_t Attempt::Claims() const {
-  return stage_.pipeline(stage_.claimed()).totals().claims_made;
-}
-
-bool Attempt::satisfied() const {
-  return stage_.pipeline(stage_.claimed()).sink().Satisfied();
-}
-
-std::vector<proto::PipelineCounters> Attempt::Counters() const {
-  std::vector<proto::PipelineCounters> all;
-  for (const uint32_t p : stage_.numbers()) {
-    const PreparedPipeline& pipeline = stage_.pipeline(p);
-    const ScanTotals totals = pipeline.totals();
-    proto::PipelineCounters& out = all.emplace_back();
-    if (pipeline.scans()) out.set_table(stage_.inputs().tables[pipeline.table]->name());
-    out.set_rows_in(totals.rows_in);
-    out.set_rows_out(progress_[p]->rows.back());
-    out.set_blocks(totals.stream.blocks);
-    out.set_skipped_blocks(totals.skipped_blocks);
-    out.set_waiting_us((totals.stream.waiting_ns + progress_[p]->exchange_waiting_ns) / 1000);
-    out.set_total_us(totals.total_ns / 1000);
-    out.set_multicast_blocks(totals.multicast_blocks);
-    out.set_repaired_blocks(totals.repaired_blocks);
-    out.set_duplicate_datagrams(totals.duplicate_datagrams);
-    out.set_by_row_nodes(pipeline.by_row_nodes);
-    if (const ScratchOutput* const written = pipeline.scratch_output(); written != nullptr) {
-      out.set_scratch_pages_written(written->pages());
-      out.set_scratch_bytes_written(written->bytes());
-    }
-    if (pipeline.run_sink != nullptr) {
-      out.set_scratch_pages_written(pipeline.run_sink->pages());
-      out.set_scratch_bytes_written(pipeline.run_sink->bytes());
-      out.set_scratch_runs_written(pipeline.run_sink->runs().size());
-    }
-    if (const auto read = pipeline.scratch_read(); read.has_value()) {
-      out.set_scratch_pages_read(read->pages);
-      out.set_scratch_bytes_read(read->bytes);
-    }
-    if (pipeline.received != nullptr) out.set_exchange_bytes_received(pipeline.received->bytes());
-    if (pipeline.exchange_sink != nullptr) out.set_exchange_bytes_sent(pipeline.exchange_sink->bytes());
-    AddRowsAfter(stage_.plan().pipelines[p], pipeline.absorbed, totals, progress_[p]->rows, out);
-    if (multicast_.Covers(p)) out.set_multicast_failure(multicast_failure_);
-    for (const auto& [server, bytes] : totals.stream.bytes) {
-      proto::ServerBytes& b = *out.add_bytes();
-      b.set_server(server.value());
-      b.set_bytes(bytes);
-    }
-  }
-  return all;
+proto::PipelineCounters Attempt::CountersOf(uint32_t p) const {
+  const PreparedPipeline& pipeline = stage_.pipeline(p);
+  const Progress& progress = *progress_[p];
+  proto::PipelineCounters out = pipeline.Counters();
+  out.set_rows_out(progress.rows.back());
+  out.set_waiting_us(out.waiting_us() + progress.exchange_waiting_ns / 1000);
+  if (multicast_.Covers(p)) out.set_multicast_failure(multicast_failure_);
+  const ScanTotals scanned = pipeline.scan != nullptr ? pipeline.scan->totals() : ScanTotals();
+  AddRowsAfter(stage_.plan().pipelines[p], pipeline.absorbed, scanned, progress.rows, out);
+  return out;
 }
 
 }  // namespace nam::execution

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -75,7 +74,7 @@ class Attempt {
   // After a window:
   /// Returns its rows as sealed pages that carry `attempt`, and the pages to give back once they have been
   /// read. The threads go on with others.
-  std::vector<uint32_t> StoreWindow(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
+  std::vector<uint32_t> StoreWindow(uint64_t attempt, StoredPages& pages);
   void GiveBack(std::span<const uint32_t> pages);
 
   // After the end:
@@ -83,19 +82,10 @@ class Attempt {
   absl::Status status() const;
   /// Stores the result, or what has not left in windows, as sealed pages that carry `attempt`; they lie in
   /// the stage's memory.
-  absl::Status Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
-  /// The groups of a table that it wrote; nullptr: it writes none.
-  const TableSink* table() const;
-  /// The pages in scratch memory; nullopt if the result is all in stored pages.
-  std::optional<proto::Directory> Directory() const;
-  /// For each thread, the positions of the pieces whose rows are all in the result.
-  std::vector<std::vector<uint32_t>> Claimed() const;
-  /// The number of claims on the work queue that yielded these pieces.
-  uint32_t Claims() const;
-  /// True if further pieces cannot change the result.
-  bool satisfied() const;
-  /// The counters of each pipeline.
-  std::vector<proto::PipelineCounters> Counters() const;
+  absl::Status Store(uint64_t attempt, StoredPages& pages);
+  /// Adds the counters of each pipeline; for each thread, the pieces whose rows are all in the result; what
+  /// of it lies in memory servers; and whether further pieces can change it.
+  void Report(proto::AttemptReply& reply) const;
 
  private:
   /// The progress of the threads with one pipeline.
@@ -118,6 +108,8 @@ class Attempt {
   void Tell();
   /// The claimed pipeline's window; nullptr: its whole result comes at the end.
   PageWindow* window() const;
+  PreparedPipeline& claimed() const { return stage_.pipeline(stage_.claimed()); }
+  proto::PipelineCounters CountersOf(uint32_t p) const;
   absl::Status RunThread(size_t number);
   /// READs the build sides that were to come by multicast.
   void ReadInstead(const absl::Status& why);

@@ -64,7 +64,8 @@ LocalStage::LocalStage(std::unique_ptr<PreparedStage> stage, Clock& clock, const
     : stage_(std::move(stage)),
       context_(clock, stage_->result_budget(), cancel),
       complete_(stage_->plan().pipelines.size()),
-      rows_(stage_->plan().pipelines.size()) {}
+      rows_(stage_->plan().pipelines.size()),
+      counters_(stage_->plan().pipelines.size()) {}
 
 LocalStage::~LocalStage() = default;
 
@@ -76,16 +77,21 @@ uint64_t LocalStage::bytes_most() const {
   return stage_->result_budget().most();
 }
 
+uint32_t LocalStage::KeyOf(uint32_t number) const {
+  const auto* const pages = std::get_if<plan::PageSource>(&stage_->plan().pipelines[number].source);
+  return pages == nullptr ? number : pages->pipeline;
+}
+
 absl::Status LocalStage::PrepareFed(uint32_t number) {
   PreparedPipeline& pipeline = stage_->pipeline(number);
-  std::unique_ptr<Fed>& known = fed_[pipeline.records.has_value() ? number : pipeline.foreign->pipeline];
+  std::unique_ptr<Fed>& known = fed_[KeyOf(number)];
   if (known != nullptr) return absl::UnimplementedError("rows of another stage that two pipelines read");
   known = std::make_unique<Fed>();
   Fed& fed = *known;
   fed.number = number;
-  if (pipeline.records.has_value()) return absl::OkStatus();
-  if (pipeline.aggregate_plan != nullptr && pipeline.aggregate_plan->input() == AggregateInput::kGroups) {
-    fed.groups = std::make_unique<StoredGroups>(*pipeline.aggregate, stage_->result_budget());
+  if (pipeline.records != nullptr) return absl::OkStatus();
+  if (pipeline.groups != nullptr) {
+    fed.groups = std::make_unique<StoredGroups>(*pipeline.groups, stage_->result_budget());
     return absl::OkStatus();
   }
   NAM_ASSIGN_OR_RETURN(fed.rows_plan, RowsPlan::Make(pipeline.absorbed.pipeline.schemas[0]));
@@ -99,7 +105,7 @@ absl::Status LocalStage::Start(Fed& fed) {
     NAM_RETURN_IF_ERROR(Complete(before));
   PreparedPipeline& pipeline = stage_->pipeline(fed.number);
   std::unique_ptr<SourceTask> source;
-  if (pipeline.records.has_value()) {
+  if (pipeline.records != nullptr) {
     auto records = std::make_unique<RecordFeed>(*pipeline.records, stage_->result_budget());
     fed.records = records.get();
     source = std::move(records);
@@ -157,11 +163,10 @@ absl::Status LocalStage::AddRuns(uint32_t pipeline, const proto::Directory& runs
   NAM_CHECK(!finished_, "runs come before the end");
   const auto fed = fed_.find(pipeline);
   NAM_CHECK(fed != fed_.end(), "a pipeline that this stage reads");
-  Sorter* const sorter = stage_->pipeline(fed->second->number).sorter.get();
   if (error_.ok()) {
-    error_ = sorter == nullptr || runs.pipeline() != pipeline
-                 ? absl::InternalError("a compute server reports runs that were not requested")
-                 : sorter->AddRuns(runs);
+    error_ = runs.pipeline() != pipeline
+                 ? absl::InternalError("a compute server reports another pipeline's runs")
+                 : stage_->pipeline(fed->second->number).last_sink().AddRuns(runs);
   }
   return error_;
 }
@@ -181,7 +186,7 @@ absl::Status LocalStage::RunFed(Fed& fed) {
 absl::StatusOr<bool> LocalStage::AddRecords(uint32_t pipeline, std::span<const std::byte* const> rows) {
   NAM_CHECK(!finished_, "rows come before the end");
   const auto found = fed_.find(pipeline);
-  NAM_CHECK(found != fed_.end() && stage_->pipeline(pipeline).records.has_value(), "a scan of records");
+  NAM_CHECK(found != fed_.end() && stage_->pipeline(pipeline).records != nullptr, "a scan of records");
   Fed& fed = *found->second;
   if (error_.ok()) error_ = stage_->Explained(fed.number, Start(fed));
   if (error_.ok() && !fed.done && !rows.empty()) {
@@ -216,7 +221,7 @@ absl::Status LocalStage::Run(uint32_t number) {
   if (context_.cancelled()) return QueryCancelled();
   PreparedPipeline& pipeline = stage_->pipeline(number);
   if (pipeline.source == nullptr) {
-    NAM_RETURN_IF_ERROR(End(*fed_.at(pipeline.records.has_value() ? number : pipeline.foreign->pipeline)));
+    NAM_RETURN_IF_ERROR(End(*fed_.at(KeyOf(number))));
   } else {
     const std::unique_ptr<PipelineTask> task = NewTask(pipeline, pipeline.source->NewTask(context_));
     const Step step = task->Run(context_);
@@ -225,8 +230,8 @@ absl::Status LocalStage::Run(uint32_t number) {
     rows_[number].assign(task->rows().begin(), task->rows().end());
   }
   if (pipeline.feeds != nullptr) return absl::OkStatus();
-  NAM_RETURN_IF_ERROR(Combine(pipeline.sink()));
-  if (pipeline.sorter != nullptr && pipeline.sorter->in_runs()) sorts_[number] = pipeline.sorter->totals();
+  NAM_RETURN_IF_ERROR(Combine(*pipeline.sink));
+  counters_[number] = pipeline.Counters();
   return absl::OkStatus();
 }
 

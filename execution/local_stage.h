@@ -13,9 +13,8 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "execution/local_progress.h"
-#include "execution/sort/sorter.h"
 #include "execution/task.h"
-#include "proto/pages.pb.h"
+#include "proto/compute.pb.h"
 
 namespace nam::execution {
 
@@ -71,8 +70,8 @@ class LocalStage {
   /// pipelines that take in groups: the groups. Empty for pipelines of other stages.
   const std::vector<std::vector<uint64_t>>& rows() const { return rows_; }
 
-  /// After Run: the work of sorts in scratch memory, by pipeline; without sorts that did none.
-  const std::map<uint32_t, Sorter::RunTotals>& sorts() const { return sorts_; }
+  /// After Run, by pipeline of the plan: what its source and sink have counted.
+  const std::vector<proto::PipelineCounters>& counters() const { return counters_; }
 
   /// The peak of memory held.
   uint64_t bytes_most() const;
@@ -81,6 +80,8 @@ class LocalStage {
   struct Fed;
 
   LocalStage(std::unique_ptr<PreparedStage> stage, Clock& clock, const std::atomic<bool>& cancel);
+  /// The pipeline whose rows it reads; of a scan of records itself.
+  uint32_t KeyOf(uint32_t number) const;
   absl::Status PrepareFed(uint32_t number);
   /// Makes the task, once the pipelines that it waits for are complete.
   absl::Status Start(Fed& fed);
@@ -100,10 +101,9 @@ class LocalStage {
   bool finished_ = false;
   std::vector<bool> complete_;  // by pipeline
   std::vector<std::vector<uint64_t>> rows_;
-  std::map<uint32_t, Sorter::RunTotals> sorts_;
+  std::vector<proto::PipelineCounters> counters_;
   LocalProgress progress_;
-  std::map<uint32_t, std::unique_ptr<Fed>>
-      fed_;  // by the pipeline whose rows they read; scans of records by their own
+  std::map<uint32_t, std::unique_ptr<Fed>> fed_;  // by KeyOf
 };
 
 }  // namespace nam::execution

@@ -4,6 +4,8 @@
 
 #include "base/status_macros.h"
 #include "execution/exchange/exchange_layout.h"
+#include "execution/exchange/exchange_sink.h"
+#include "execution/exchange/exchange_source.h"
 #include "execution/pipeline_preparation.h"
 
 /// Prepares both ends of exchanges.
@@ -25,7 +27,6 @@ absl::Status PipelinePreparation::MakeExchangeSource(const plan::ExchangeReceive
                             .exchange = ExchangeNumber(stage_.plan(), inputs.stage, receive.exchange),
                             .attempt = inputs.exchange_attempt()},
                            stage_.result_budget_));
-  out_.received = made.get();
   out_.source = std::move(made);
   return absl::OkStatus();
 }
@@ -34,7 +35,7 @@ absl::Status PipelinePreparation::MakeExchangeSink(const plan::ExchangeSend& sin
   const StageInputs& inputs = stage_.inputs();
   if (inputs.members == 0) return NoMembers();
   // Other sources have no member's share: every member would send all rows.
-  if (out_.scan == nullptr && out_.received == nullptr) return NotRun("an exchange of these rows");
+  if (out_.scan == nullptr && !receives()) return NotRun("an exchange of these rows");
   if (sink.filtered_by.has_value()) {
     out_.key_filters = std::make_unique<KeyFilters>(
         KeyFilters::Options{.exchange = FilterExchangeNumber(stage_.plan(), inputs.stage, number_),
@@ -43,13 +44,12 @@ absl::Status PipelinePreparation::MakeExchangeSink(const plan::ExchangeSend& sin
         stage_.build_budget());
   }
   NAM_ASSIGN_OR_RETURN(
-      out_.exchange_sink,
-      ExchangeSink::Make({.rows = schema(),
-                          .keys = sink.keys,
-                          .exchange = ExchangeNumber(stage_.plan(), inputs.stage, sink.exchange),
-                          .attempt = inputs.exchange_attempt(),
-                          .filters = out_.key_filters.get()},
-                         stage_.result_budget_));
+      out_.sink, ExchangeSink::Make({.rows = schema(),
+                                     .keys = sink.keys,
+                                     .exchange = ExchangeNumber(stage_.plan(), inputs.stage, sink.exchange),
+                                     .attempt = inputs.exchange_attempt(),
+                                     .filters = out_.key_filters.get()},
+                                    stage_.result_budget_));
   return absl::OkStatus();
 }
 

@@ -2,6 +2,9 @@
 #include <variant>
 
 #include "base/status_macros.h"
+#include "execution/join/row_build.h"
+#include "execution/partition/partition_join.h"
+#include "execution/partition/partition_source.h"
 #include "execution/partition/parts.h"
 #include "execution/pipeline_preparation.h"
 #include "plan/flow.h"
@@ -14,37 +17,31 @@ absl::Status PipelinePreparation::MakePartitionSource(const plan::PartitionSourc
   const StageInputs& inputs = stage_.inputs();
   const plan::Pipeline& from = stage_.plan().pipelines[parts.pipeline];
   PartBy by;
+  const AggregatePlan* merge = nullptr;
   const plan::Schema& rows = from.schemas.back();
   if (parts.merge.has_value()) {
     const auto& partial = std::get<plan::AggregateSink>(from.sink);
-    NAM_ASSIGN_OR_RETURN(out_.merge_plan, MergeOf(partial, rows, /*part_by_part=*/true));
+    NAM_ASSIGN_OR_RETURN(std::unique_ptr<const AggregatePlan> made,
+                         MergeOf(partial, rows, /*part_by_part=*/true));
+    merge = &Keep(std::move(made));
     for (uint32_t k = 0; k < partial.group_by.size(); ++k) by.keys.push_back(k);
     by.parts = partial.parts;
-    by.domain = out_.merge_plan->domain();
+    by.domain = merge->domain();
   } else {
     const auto& sink = std::get<plan::PartitionSink>(from.sink);
     by = {sink.keys, sink.parts, sink.domain};
   }
-  absl::StatusOr<RowLayout> layout =
-      out_.merge_plan != nullptr ? out_.merge_plan->partial_layout() : PartLayout(rows, by.parts);
+  absl::StatusOr<RowLayout> layout = merge != nullptr ? merge->partial_layout() : PartLayout(rows, by.parts);
   NAM_RETURN_IF_ERROR(layout.status());
-  if (claimed_) {
-    out_.pieces = std::make_unique<PieceQueue>(inputs.pieces, inputs.counter, &stage_.leaving_);
-    out_.partitions = partitioner::PartitionsOf(inputs.pieces);
-  } else {
-    std::vector<partitioner::Piece> all;
-    for (uint32_t part = 0; part < by.parts; ++part) all.push_back({part, 0, 1});
-    out_.pieces = std::make_unique<PieceQueue>(std::move(all));
-  }
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<PartitionSource> made,
-                       PartitionSource::Make({.layout = *std::move(layout),
-                                              .by = std::move(by),
-                                              .pipeline = parts.pipeline,
-                                              .directories = inputs.directories,
-                                              .merge = out_.merge_plan.get()},
-                                             *out_.pieces, stage_.result_budget_));
-  out_.parts = made.get();
-  out_.source = std::move(made);
+  std::vector<partitioner::Piece> all;
+  for (uint32_t part = 0; !claimed_ && part < by.parts; ++part) all.push_back({part, 0, 1});
+  PieceQueue& pieces = claimed_ ? ClaimedPieces() : Keep(std::make_unique<PieceQueue>(std::move(all)));
+  NAM_ASSIGN_OR_RETURN(out_.source, PartitionSource::Make({.layout = *std::move(layout),
+                                                           .by = std::move(by),
+                                                           .pipeline = parts.pipeline,
+                                                           .directories = inputs.directories,
+                                                           .merge = merge},
+                                                          pieces, stage_.result_budget_));
   return absl::OkStatus();
 }
 
@@ -85,12 +82,8 @@ absl::Status PipelinePreparation::MakeJoinSource(const plan::JoinSource& join) {
                                  .threads = inputs.threads,
                                  .grant = inputs.memory.get()};
   if (!PassesOwnTuples(join.probe.kind)) row_sets_ += 2;
-  out_.pieces = std::make_unique<PieceQueue>(inputs.pieces, inputs.counter, &stage_.leaving_);
-  out_.partitions = partitioner::PartitionsOf(inputs.pieces);
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<PartitionJoin> made,
-                       PartitionJoin::Make(std::move(options), *out_.pieces, stage_.build_budget()));
-  out_.join = made.get();
-  out_.source = std::move(made);
+  NAM_ASSIGN_OR_RETURN(out_.source,
+                       PartitionJoin::Make(std::move(options), ClaimedPieces(), stage_.build_budget()));
   return absl::OkStatus();
 }
 

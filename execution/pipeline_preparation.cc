@@ -9,11 +9,13 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "catalog/chain_groups.h"
+#include "execution/join/direct_build.h"
 #include "execution/join/probe.h"
 #include "execution/limit_step.h"
 #include "execution/partition/parts.h"
 #include "execution/rows/row_appender.h"
 #include "execution/rows/values_source.h"
+#include "execution/scan/record_scan.h"
 #include "execution/series_step.h"
 #include "execution/steps.h"
 #include "execution/window/window_source.h"
@@ -95,11 +97,7 @@ absl::Status PipelinePreparation::Run() {
   const plan::Pipeline& pipeline = out_.absorbed.pipeline;
   for (size_t s = 0; s < pipeline.steps.size(); ++s)
     NAM_RETURN_IF_ERROR(MakeStep(pipeline.steps[s], pipeline.schemas[s], pipeline.schemas[s + 1]));
-  NAM_RETURN_IF_ERROR(MakeSink());
-  if (out_.scan != nullptr) out_.by_row_nodes += out_.scan->by_row_nodes();
-  if (out_.record_scan != nullptr) out_.by_row_nodes += out_.record_scan->by_row_nodes();
-  for (const auto& program : out_.programs) out_.by_row_nodes += program->by_row_nodes();
-  return absl::OkStatus();
+  return MakeSink();
 }
 
 absl::Status PipelinePreparation::MakeSource() {
@@ -124,7 +122,7 @@ absl::Status PipelinePreparation::MakeSource() {
 }
 
 absl::Status PipelinePreparation::MakeWindowSource(const plan::WindowSource& window) {
-  const Sorter* const sorter = stage_.pipelines_[window.pipeline].sorter.get();
+  const Sorter* const sorter = stage_.pipelines_[window.pipeline].sorter;
   if (sorter == nullptr) return NotRun("a window over rows without an order");
   const std::vector<plan::Order>& by =
       std::get<plan::SortSink>(stage_.plan().pipelines[window.pipeline].sink).order;
@@ -143,37 +141,37 @@ absl::Status PipelinePreparation::MakeRecordFeed(const plan::RecordScan& scan) {
       RecordSelect::Make(
           *stage_.inputs().tables[scan.table],
           {.columns = scan.columns, .schema = scan.slots, .filters = scan.filters, .outputs = scan.output}));
-  out_.by_row_nodes += select.by_row_nodes();
-  out_.records.emplace(std::move(select));
+  out_.records = std::make_unique<const RecordSelect>(std::move(select));
   return absl::OkStatus();
 }
 
 absl::Status PipelinePreparation::MakePageSource(const plan::PageSource& pages) {
   if (stage_.plan().pipelines[pages.pipeline].stage == stage_.inputs().stage) {
-    out_.source = stage_.pipelines_[pages.pipeline].RowsAtRest(pages.in_order);
+    Sink* const sink = stage_.pipelines_[pages.pipeline].sink.get();
+    if (sink != nullptr) out_.source = sink->RowsAtRest(pages.in_order);
     return out_.source != nullptr ? absl::OkStatus() : NotRun("a pipeline over rows that are not kept");
   }
-  if (!stage_.of_session_) return NotRun("rows of other stages on compute servers");
-  out_.foreign = &pages;
-  return absl::OkStatus();
+  return stage_.of_session_ ? absl::OkStatus() : NotRun("rows of other stages on compute servers");
 }
 
 absl::Status PipelinePreparation::MakeScan() {
   if (stage_.of_session_) return NotRun("scans of blocks in the session");
   std::vector<uint8_t> direct;
-  for (const PreparedPipeline& before : stage_.pipelines_) direct.push_back(before.direct_build != nullptr);
-  direct.resize(stage_.plan().pipelines.size());
+  for (const PreparedPipeline& before : stage_.pipelines_)
+    direct.push_back(before.build != nullptr && before.build->direct_build() != nullptr);
   const auto& scanned = std::get<plan::BlockScan>(plan_.source);
   std::vector<uint8_t> plain;
   for (const uint32_t column : scanned.columns)
     plain.push_back(partitioner::IsPlain(*stage_.inputs().tables[scanned.table], column));
   out_.absorbed = Absorb(plan_, direct, plain);
   const auto& scan = std::get<plan::BlockScan>(out_.absorbed.pipeline.source);
-  out_.table = scan.table;
   const StageInputs& inputs = stage_.inputs();
-  NAM_RETURN_IF_ERROR(LoadMeanings(scan));
-  out_.pieces = claimed_ ? std::make_unique<PieceQueue>(inputs.pieces, inputs.counter, &stage_.leaving_)
-                         : std::make_unique<PieceQueue>(sends() ? PiecesOfMember() : PiecesOfBuild());
+  table_ = inputs.tables[scan.table].get();
+  NAM_ASSIGN_OR_RETURN(const std::deque<CodeMeaning>* const meanings, LoadMeanings(scan));
+  NAM_RETURN_IF_ERROR(FindPartitions(scan));
+  PieceQueue& pieces = claimed_
+                           ? ClaimedPieces()
+                           : Keep(std::make_unique<PieceQueue>(sends() ? PiecesOfMember() : PiecesOfBuild()));
   BlockScan::Options options{.table = inputs.tables[scan.table],
                              .columns = scan.columns,
                              .schema = scan.slots,
@@ -189,7 +187,7 @@ absl::Status PipelinePreparation::MakeScan() {
   for (uint32_t g = 0; g < catalog::GroupCount(table); ++g) {
     BlockScan::Group& group = options.groups.emplace_back();
     for (size_t slot = 0; slot < scan.columns.size(); ++slot)
-      group.meanings.push_back(&out_.meanings[g * scan.columns.size() + slot]);
+      group.meanings.push_back(&(*meanings)[g * scan.columns.size() + slot]);
   }
   for (uint32_t c = 0; options.groups.size() > 1 && c < static_cast<uint32_t>(table.partitions_size()); ++c)
     options.group_of.push_back(partitioner::GroupOfChain(table, c));
@@ -197,30 +195,37 @@ absl::Status PipelinePreparation::MakeScan() {
   for (const ScanOutput& output : out_.absorbed.outputs) {
     if (output.probe == ScanOutput::kScanned) {
       // In a table that was appended to, codes mean something else in each group.
-      const CodeMeaning& meaning = out_.meanings[output.column];
+      const CodeMeaning& meaning = (*meanings)[output.column];
       meanings_.push_back(meaning.plain || catalog::GroupCount(table) > 1 ? nullptr : &meaning);
       continue;
     }
     const uint32_t build = out_.absorbed.probes[static_cast<size_t>(output.probe)].build;
-    meanings_.push_back(stage_.pipelines_[build].direct_build->PayloadOf(output.column, nullptr).meaning);
+    meanings_.push_back(stage_.pipelines_[build].build->PayloadOf(output.column, nullptr).meaning);
   }
   row_sets_ = 1 + static_cast<uint32_t>(options.probes.size());
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<BlockScan> made, BlockScan::Make(std::move(options), *out_.pieces));
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<BlockScan> made, BlockScan::Make(std::move(options), pieces));
   out_.scan = made.get();
   out_.source = std::move(made);
   return absl::OkStatus();
 }
 
-absl::Status PipelinePreparation::LoadMeanings(const plan::BlockScan& scan) {
+PieceQueue& PipelinePreparation::ClaimedPieces() {
+  const StageInputs& inputs = stage_.inputs();
+  return Keep(std::make_unique<PieceQueue>(inputs.pieces, inputs.counter, &stage_.leaving_));
+}
+
+absl::StatusOr<const std::deque<CodeMeaning>*> PipelinePreparation::LoadMeanings(
+    const plan::BlockScan& scan) {
   const proto::Table& table = *stage_.inputs().tables[scan.table];
+  auto& meanings = Keep(std::make_unique<std::deque<CodeMeaning>>());
   for (uint32_t g = 0; g < catalog::GroupCount(table); ++g) {
     for (const uint32_t column : scan.columns) {
       NAM_ASSIGN_OR_RETURN(CodeMeaning meaning,
                            LoadMeaning(table, g, column, stage_.inputs().load_dictionary));
-      out_.meanings.push_back(std::move(meaning));
+      meanings.push_back(std::move(meaning));
     }
   }
-  return FindPartitions(scan);
+  return &meanings;
 }
 
 absl::Status PipelinePreparation::FindPartitions(const plan::BlockScan& scan) {
@@ -252,33 +257,28 @@ absl::Status PipelinePreparation::FindPartitions(const plan::BlockScan& scan) {
 absl::Status PipelinePreparation::MakeRecordScan(const plan::RecordScan& scan) {
   const StageInputs& inputs = stage_.inputs();
   if (inputs.records == nullptr) return NotRun("scans of record tables here");
-  out_.table = scan.table;
   const std::string& name = stage_.plan().tables[scan.table].name;
   NAM_ASSIGN_OR_RETURN(txn::TableDescription records, UnlessDropped(inputs.records->Find(name), name));
   NAM_ASSIGN_OR_RETURN(txn::TransactionState state, inputs.records->State());
-  if (claimed_) {
-    out_.pieces = std::make_unique<PieceQueue>(inputs.pieces, inputs.counter, &stage_.leaving_);
-  } else {
-    NAM_ASSIGN_OR_RETURN(std::vector<partitioner::Piece> pieces, RecordPiecesOfBuild(scan, records));
-    out_.pieces = std::make_unique<PieceQueue>(std::move(pieces));
+  std::vector<partitioner::Piece> of_build;
+  if (!claimed_) {
+    NAM_ASSIGN_OR_RETURN(of_build, RecordPiecesOfBuild(scan, records));
   }
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<RecordScan> made,
-                       RecordScan::Make({.table = inputs.tables[scan.table],
-                                         .records = std::move(records),
-                                         .state = std::move(state),
-                                         .snapshot = scan.snapshot,
-                                         .select = {.columns = scan.columns,
-                                                    .schema = scan.slots,
-                                                    .filters = scan.filters,
-                                                    .outputs = scan.output},
-                                         .range_low = scan.range_low,
-                                         .range_high = scan.range_high,
-                                         .own_rows = scan.own_rows,
-                                         .hidden_keys = scan.hidden_keys,
-                                         .own_rows_only = scan.own_rows_only},
-                                        *out_.pieces));
-  out_.record_scan = made.get();
-  out_.source = std::move(made);
+  PieceQueue& pieces = claimed_ ? ClaimedPieces() : Keep(std::make_unique<PieceQueue>(std::move(of_build)));
+  NAM_ASSIGN_OR_RETURN(out_.source, RecordScan::Make({.table = inputs.tables[scan.table],
+                                                      .records = std::move(records),
+                                                      .state = std::move(state),
+                                                      .snapshot = scan.snapshot,
+                                                      .select = {.columns = scan.columns,
+                                                                 .schema = scan.slots,
+                                                                 .filters = scan.filters,
+                                                                 .outputs = scan.output},
+                                                      .range_low = scan.range_low,
+                                                      .range_high = scan.range_high,
+                                                      .own_rows = scan.own_rows,
+                                                      .hidden_keys = scan.hidden_keys,
+                                                      .own_rows_only = scan.own_rows_only},
+                                                     pieces));
   return absl::OkStatus();
 }
 
@@ -298,9 +298,8 @@ absl::StatusOr<std::vector<partitioner::Piece>> PipelinePreparation::RecordPiece
 }
 
 uint64_t PipelinePreparation::RowsHere() const {
-  const proto::Table& table = *stage_.inputs().tables[out_.table];
   uint64_t rows = 0;
-  for (const uint32_t p : out_.partitions) rows += table.partitions(static_cast<int>(p)).rows();
+  for (const uint32_t p : out_.partitions) rows += table_->partitions(static_cast<int>(p)).rows();
   return rows;
 }
 
@@ -310,8 +309,7 @@ uint64_t PipelinePreparation::RowsReceived() const {
 
 std::vector<partitioner::Piece> PipelinePreparation::PiecesOfBuild() const {
   const uint64_t pieces = kBuildPiecesOfAThread * static_cast<uint64_t>(stage_.inputs().threads);
-  return partitioner::PiecesOf(*stage_.inputs().tables[out_.table], out_.partitions,
-                               std::max(kBuildPieceRowsMin, RowsHere() / pieces));
+  return partitioner::PiecesOf(*table_, out_.partitions, std::max(kBuildPieceRowsMin, RowsHere() / pieces));
 }
 
 /// All members cut the table alike, since the plan gives its version and the numbers of members and of
@@ -319,9 +317,8 @@ std::vector<partitioner::Piece> PipelinePreparation::PiecesOfBuild() const {
 std::vector<partitioner::Piece> PipelinePreparation::PiecesOfMember() const {
   const StageInputs& inputs = stage_.inputs();
   const uint64_t pieces = kSentPiecesOfAThread * static_cast<uint64_t>(inputs.threads) * inputs.members;
-  const std::vector<partitioner::Piece> all =
-      partitioner::PiecesOf(*inputs.tables[out_.table], out_.partitions,
-                            std::max(kBuildPieceRowsMin, RowsHere() / std::max<uint64_t>(pieces, 1)));
+  const std::vector<partitioner::Piece> all = partitioner::PiecesOf(
+      *table_, out_.partitions, std::max(kBuildPieceRowsMin, RowsHere() / std::max<uint64_t>(pieces, 1)));
   std::vector<partitioner::Piece> own;
   for (size_t i = inputs.member; i < all.size(); i += inputs.members) own.push_back(all[i]);
   return own;
@@ -331,12 +328,10 @@ absl::StatusOr<std::vector<BlockScan::Probe>> PipelinePreparation::AbsorbedProbe
     const plan::BlockScan& scan) const {
   std::vector<BlockScan::Probe> probes;
   for (const AbsorbedPipeline::Probe& probe : out_.absorbed.probes) {
-    const PreparedPipeline& build = stage_.pipelines_[probe.build];
+    const DirectBuild& build = *stage_.pipelines_[probe.build].build->direct_build();
     const auto& built = std::get<plan::BlockScan>(stage_.plan().pipelines[probe.build].source);
     const int32_t key = claimed_ ? built.co_partitioned_key : -1;
-    probes.push_back({LookupOf(build.direct_build->table(), probe.key, scan.columns[probe.key], key,
-                               *stage_.inputs().tables[scan.table]),
-                      build.direct_build.get()});
+    probes.push_back({LookupOf(build.table(), probe.key, scan.columns[probe.key], key, *table_), &build});
   }
   return probes;
 }
@@ -345,7 +340,8 @@ absl::StatusOr<const Program*> PipelinePreparation::Compile(std::span<const plan
                                                             const plan::Schema& input) {
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program,
                        Program::Compile(outputs, input, &stage_.memos_));
-  return out_.programs.emplace_back(std::move(program)).get();
+  out_.by_row_nodes += program->by_row_nodes();
+  return &Keep(std::move(program));
 }
 
 void PipelinePreparation::AddStep(std::unique_ptr<StepOperator> step, size_t columns) {
@@ -435,7 +431,7 @@ absl::StatusOr<ProbeOptions> PipelinePreparation::ProbeOptionsOf(const plan::Pro
 }
 
 absl::Status PipelinePreparation::MakeProbeStep(const plan::ProbeStep& probe, const plan::Schema& input) {
-  const PreparedPipeline& build = stage_.pipelines_[probe.build];
+  const BuildSide& build = *stage_.pipelines_[probe.build].build;
   NAM_ASSIGN_OR_RETURN(const plan::Schema partners, plan::PartnerSchema(stage_.plan(), probe, input));
   NAM_ASSIGN_OR_RETURN(ProbeOptions options, ProbeOptionsOf(probe, input, partners));
   const bool own = PassesOwnTuples(probe.kind);
@@ -443,18 +439,15 @@ absl::Status PipelinePreparation::MakeProbeStep(const plan::ProbeStep& probe, co
   for (const uint32_t slot : probe.keep) meanings.push_back(meanings_[slot]);
   if (probe.kind == plan::JoinKind::kMark) meanings.push_back(nullptr);
   for (size_t i = 0; i < probe.fetch.size() && !own; ++i) {
-    const Column column = build.build()->PayloadOf(probe.fetch[i], nullptr);
+    const Column column = build.PayloadOf(probe.fetch[i], nullptr);
     meanings.push_back(column.kind == Column::Kind::kCodes ? column.meaning : column.field->meaning);
   }
   meanings_ = std::move(meanings);
   if (!own) row_sets_ += 2;
   out_.drains_build |= probe.kind == plan::JoinKind::kRight || probe.kind == plan::JoinKind::kFull;
   const ProbeOptions shape = options;
-  absl::StatusOr<std::unique_ptr<StepOperator>> step =
-      build.direct_build != nullptr ? MakeProbe(*build.direct_build, std::move(options))
-                                    : MakeProbe(*build.row_build, std::move(options));
-  NAM_RETURN_IF_ERROR(step.status());
-  out_.steps.push_back({*std::move(step), [shape] { return NewProbeChunk(shape); }});
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<StepOperator> step, build.NewProbe(std::move(options)));
+  out_.steps.push_back({std::move(step), [shape] { return NewProbeChunk(shape); }});
   return absl::OkStatus();
 }
 

@@ -1,12 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <optional>
+#include <span>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "execution/join/probe.h"
+#include "execution/join/row_build.h"
 #include "execution/prepared_stage.h"
 
 namespace nam::execution {
@@ -50,7 +56,10 @@ class PipelinePreparation {
   absl::Status MakeRecordScan(const plan::RecordScan& scan);
   absl::StatusOr<std::vector<partitioner::Piece>> RecordPiecesOfBuild(
       const plan::RecordScan& scan, const txn::TableDescription& records) const;
-  absl::Status LoadMeanings(const plan::BlockScan& scan);
+  /// The pieces that servers claim, or share.
+  PieceQueue& ClaimedPieces();
+  /// The scan's columns, by group of chains, then slot.
+  absl::StatusOr<const std::deque<CodeMeaning>*> LoadMeanings(const plan::BlockScan& scan);
   absl::Status FindPartitions(const plan::BlockScan& scan);
   std::vector<partitioner::Piece> PiecesOfBuild() const;
   /// For a scan whose rows are sent: this member's share of the table.
@@ -81,7 +90,7 @@ class PipelinePreparation {
   absl::StatusOr<RowBuild::Options> RowBuildOptions(const plan::BuildSink& sink, const plan::Schema& input,
                                                     const std::vector<const CodeMeaning*>& codes);
   absl::Status MakeAggregate(const plan::AggregateSink& sink);
-  absl::Status MakePartedGroups(const plan::AggregateSink& sink);
+  absl::Status MakePartedGroups(const plan::AggregateSink& sink, const AggregatePlan& plan);
   absl::Status MakePartitions(const plan::PartitionSink& sink);
   absl::Status MakeExchangeSink(const plan::ExchangeSend& sink);
   /// The plan that merges states of groups over these rows, of the layout that their producer derived from
@@ -89,11 +98,20 @@ class PipelinePreparation {
   static absl::StatusOr<std::unique_ptr<const AggregatePlan>> MergeOf(const plan::AggregateSink& partial,
                                                                       const plan::Schema& rows,
                                                                       bool part_by_part);
-  absl::Status MakeResult(const plan::ResultSink& sink);
   absl::Status MakeTable(const plan::SinkNode& sink);
-  absl::Status MakeSort(const plan::SortSink& sink);
-  absl::Status MakeRuns(const plan::ResultSink& sink, std::span<const OrderSlot> order);
-  absl::Status MakeSorter(plan::Runs runs, std::span<const OrderSlot> order);
+  /// The sink of rows that stay rows, sorted or cut by a limit; -1: none.
+  absl::Status MakeRows(const plan::SortSink& sink);
+  absl::Status MakeRuns(const RowsPlan& rows, plan::Runs runs, std::span<const OrderSlot> order);
+  absl::Status MakeSorter(const RowsPlan& rows, plan::Runs runs, std::span<const OrderSlot> order,
+                          uint64_t offset);
+  absl::StatusOr<const RowsPlan*> KeepRunsPlan();
+  /// What the pipeline's operators refer to lives as long as they do.
+  template <typename T>
+  T& Keep(std::unique_ptr<T> made) {
+    T& kept = *made;
+    out_.kept.push_back(std::move(made));
+    return kept;
+  }
   /// Whether a window reads this pipeline's rows.
   bool IsWindowed() const;
 
@@ -107,6 +125,7 @@ class PipelinePreparation {
   uint64_t RowsHere() const;
   /// An estimate of the received rows that reach this member, if all get as many.
   uint64_t RowsReceived() const;
+  bool receives() const { return std::holds_alternative<plan::ExchangeReceive>(plan_.source); }
   bool sends() const { return std::holds_alternative<plan::ExchangeSend>(plan_.sink); }
   const plan::Schema& schema() const { return out_.absorbed.pipeline.schemas.back(); }
 
@@ -115,6 +134,7 @@ class PipelinePreparation {
   const plan::Pipeline& plan_;  // the original
   PreparedPipeline& out_;
   const bool claimed_;
+  const proto::Table* table_ = nullptr;  // that a block scan reads
   /// The meaning of each slot's codes after the steps so far; nullptr: no codes.
   std::vector<const CodeMeaning*> meanings_;
   uint32_t row_sets_ = 1;  // the most that the columns so far share

@@ -12,7 +12,6 @@
 #include "base/status_macros.h"
 #include "execution/methods.h"
 #include "execution/pipeline_preparation.h"
-#include "execution/rows/page_source.h"
 #include "types/sql_error.h"
 
 namespace nam::execution {
@@ -21,85 +20,22 @@ std::unique_ptr<PipelineTask> PreparedPipeline::NewTask(TaskContext& context,
                                                         std::unique_ptr<SourceTask> from) const {
   std::vector<std::unique_ptr<StepTask>> tasks;
   std::vector<std::unique_ptr<Chunk>> chunks;
-  chunks.push_back(scan != nullptr   ? scan->NewChunk()
-                   : join != nullptr ? join->NewChunk()
-                                     : std::make_unique<Chunk>(absorbed.pipeline.schemas[0].size(), 0));
+  const size_t columns = absorbed.pipeline.schemas[0].size();
+  chunks.push_back(source != nullptr ? source->NewChunk(columns) : std::make_unique<Chunk>(columns, 0));
   for (const StepAndChunk& step : steps) {
     tasks.push_back(step.step->NewTask(context));
     chunks.push_back(step.new_chunk());
   }
-  return std::make_unique<PipelineTask>(std::move(from), std::move(tasks), sink().NewTask(context),
+  return std::make_unique<PipelineTask>(std::move(from), std::move(tasks), last_sink().NewTask(context),
                                         std::move(chunks));
 }
 
-ScanTotals PreparedPipeline::totals() const {
-  if (scan != nullptr) return scan->totals();
-  if (const std::optional<PartitionSource::Totals> read = scratch_read(); read.has_value()) return read->scan;
-  ScanTotals totals;
-  if (received != nullptr) {
-    totals.rows_in = received->rows();
-    totals.total_ns = received->total_ns();
-  }
-  return record_scan != nullptr ? record_scan->totals() : totals;
-}
-
-std::optional<PartitionSource::Totals> PreparedPipeline::scratch_read() const {
-  if (join != nullptr) return join->totals();
-  if (parts != nullptr) return parts->totals();
-  return std::nullopt;
-}
-
-Sink& PreparedPipeline::sink() const {
-  if (feeds != nullptr) return feeds->sink();
-  if (client_sink != nullptr) return *client_sink;
-  if (direct_build != nullptr) return *direct_build;
-  if (row_build != nullptr) return *row_build;
-  if (aggregate != nullptr) return *aggregate;
-  if (parted_groups != nullptr) return *parted_groups;
-  if (partition_sink != nullptr) return *partition_sink;
-  if (exchange_sink != nullptr) return *exchange_sink;
-  if (result != nullptr) return *result;
-  if (table_sink != nullptr) return *table_sink;
-  if (run_sink != nullptr) return *run_sink;
-  if (top_rows != nullptr) return *top_rows;
-  return *sorter;
-}
-
-const ScratchOutput* PreparedPipeline::scratch_output() const {
-  if (partition_sink != nullptr) return &partition_sink->output();
-  return parted_groups != nullptr && parted_groups->parted() ? &parted_groups->output() : nullptr;
-}
-
-const BuildSide* PreparedPipeline::build() const {
-  if (direct_build != nullptr) return direct_build.get();
-  return row_build.get();
-}
-
-void PreparedPipeline::ReleaseSink() {
-  direct_build.reset();
-  row_build.reset();
-  aggregate.reset();
-  parted_groups.reset();
-  partition_sink.reset();
-  exchange_sink.reset();
-  result.reset();
-  table_sink.reset();
-  run_sink.reset();
-  top_rows.reset();
-  sorter.reset();
-}
-
-const OrderedRows* PreparedPipeline::ordered() const {
-  if (top_rows != nullptr) return &top_rows->rows();
-  return sorter != nullptr ? &sorter->rows() : nullptr;
-}
-
-std::unique_ptr<Source> PreparedPipeline::RowsAtRest(bool in_order) const {
-  if (aggregate != nullptr) return std::make_unique<AggregateSource>(*aggregate, group_totals);
-  if (result != nullptr) return std::make_unique<PageSource>(result->table());
-  const OrderedSource::Options options{.offset = offset, .in_order = in_order};
-  if (sorter != nullptr) return std::make_unique<SortedSource>(*sorter, options);
-  return ordered() == nullptr ? nullptr : std::make_unique<OrderedSource>(*ordered(), options);
+proto::PipelineCounters PreparedPipeline::Counters() const {
+  proto::PipelineCounters out;
+  out.set_by_row_nodes(by_row_nodes);
+  if (source != nullptr) source->Count(out);
+  if (sink != nullptr) sink->Count(out);
+  return out;
 }
 
 uint64_t ResultBytesMax(const proto::StreamSettings& settings, int threads) {
@@ -154,7 +90,7 @@ void PreparedStage::ReleaseIfRead(uint32_t number, const std::vector<bool>& comp
     const std::vector<uint32_t>& after = plan().pipelines[later].after;
     if (!complete[later] && std::binary_search(after.begin(), after.end(), number)) return;
   }
-  pipelines_[number].ReleaseSink();
+  pipelines_[number].sink.reset();
 }
 
 absl::Status PreparedStage::Explained(size_t pipeline, const absl::Status& status) const {

@@ -12,6 +12,7 @@
 #include "partitioner/appended_table.h"
 #include "plan/slot_of.h"
 #include "plan/work_cost.h"
+#include "proto/compute.pb.h"
 #include "types/sql_error.h"
 
 namespace nam::execution {
@@ -228,6 +229,15 @@ absl::Status TableSink::WriteGroup(TaskContext& context) {
   gates_.back().Open();
   gates_.emplace_back();
   return absl::OkStatus();
+}
+
+void TableSink::Report(uint64_t /*attempt*/, uint32_t /*pipeline*/, proto::AttemptReply& out) const {
+  for (const proto::Table& group : groups_) *out.add_groups() = group;
+  for (const auto& [member, bytes] : written_bytes_) {
+    proto::ServerBytes& written = *out.add_written();
+    written.set_server(member.value());
+    written.set_bytes(bytes);
+  }
 }
 
 absl::Status TableSink::Combine(TaskContext& context, uint32_t) {

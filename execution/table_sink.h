@@ -54,15 +54,13 @@ class TableSink final : public Sink {
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
   uint32_t CombineParts() override { return 1; }
   absl::Status Combine(TaskContext& context, uint32_t part) override;
+  /// Its groups, and the bytes of all of them.
+  void Report(uint64_t attempt, uint32_t pipeline, proto::AttemptReply& out) const override;
 
   /// A group is written when it would exceed so many bytes, by the attempt's budget.
   static constexpr uint64_t GroupBytes(uint64_t budget_bytes) {
     return std::min(kGroupBytesMax, budget_bytes / 2);
   }
-
-  // After Combine:
-  const std::vector<proto::Table>& groups() const { return groups_; }
-  const std::map<MemoryServerId, uint64_t>& written_bytes() const { return written_bytes_; }
 
  private:
   /// Large enough that encodings and dictionaries pay, and that large tables have few groups.

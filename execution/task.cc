@@ -7,6 +7,10 @@
 
 namespace nam::execution {
 
+absl::Status Sink::AddRuns(const proto::Directory&) {
+  return absl::InternalError("a compute server reports runs that were not requested");
+}
+
 PipelineTask::PipelineTask(std::unique_ptr<SourceTask> source, std::vector<std::unique_ptr<StepTask>> steps,
                            std::unique_ptr<SinkTask> sink, std::vector<std::unique_ptr<Chunk>> chunks)
     : source_(std::move(source)),
@@ -28,7 +32,7 @@ Step PipelineTask::Advance(TaskContext& context) {
   Step step = Step::kHaveMore;
   while (step == Step::kHaveMore) {
     // Checked before each call, because one chunk may keep the steps busy for long.
-    if (context.cancelled()) return context.Fail(absl::CancelledError("the query was cancelled"));
+    if (context.cancelled()) return context.Fail(QueryCancelled());
     if (!filled_) {
       step = Refill(context);
     } else if (at_ == steps_.size()) {

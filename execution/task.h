@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,12 +13,18 @@
 #include "execution/chunk.h"
 #include "execution/memory_budget.h"
 
+namespace nam::proto {
+class AttemptReply;
+class Directory;
+class PipelineCounters;
+}  // namespace nam::proto
 namespace nam::storage {
 class Channel;
 }
 namespace nam::execution {
 class Endpoint;
-}
+class PageWindow;
+}  // namespace nam::execution
 
 /// Sources, operators and sinks, and the task that runs a pipeline of them.
 ///
@@ -161,6 +168,16 @@ class Source {
  public:
   virtual ~Source() = default;
   virtual std::unique_ptr<SourceTask> NewTask(TaskContext& context) = 0;
+  /// A chunk of so many columns, of the shape that tasks fill.
+  virtual std::unique_ptr<Chunk> NewChunk(size_t columns) const {
+    return std::make_unique<Chunk>(columns, 0);
+  }
+  /// Whether nothing is left for a further task, as far as is known.
+  virtual bool exhausted() const { return false; }
+  // Over tasks that have ended, any thread:
+  virtual void Count(proto::PipelineCounters&) const {}
+  /// Adds the pieces that each task has claimed.
+  virtual void Report(proto::AttemptReply&) const {}
 };
 
 class StepOperator {
@@ -169,6 +186,14 @@ class StepOperator {
   virtual std::unique_ptr<StepTask> NewTask(TaskContext& context) = 0;
 };
 
+/// Sealed pages, in the memory of the sink that stored them.
+using StoredPages = std::vector<std::span<const std::byte>>;
+
+/// Takes the rows of a pipeline, and owns what becomes of them:
+///
+///     tasks ─▶ parts are combined ─▶ complete ─┬─ RowsAtRest   a source over its rows, in this process
+///                                              ├─ Store        pages for another process
+///                                              └─ Report       what lies in memory servers
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -182,6 +207,23 @@ class Sink {
   }
   /// Whether more rows cannot change the result. Any thread.
   virtual bool Satisfied() const { return false; }
+  /// Whether tasks write over the context's channel for scratch memory.
+  virtual bool writes_scratch() const { return false; }
+  /// The rows that leave while tasks run; null: all of them stay until the end.
+  virtual PageWindow* window() { return nullptr; }
+  /// Adds sorted runs that an accepted attempt at another stage has left. Before the tasks end, on one
+  /// thread.
+  virtual absl::Status AddRuns(const proto::Directory& directory);
+
+  /// A source over the rows that it will have when it is complete; null: it keeps none. `in_order`: one task
+  /// reads them, in their order if they have one. The sink outlives the source.
+  virtual std::unique_ptr<Source> RowsAtRest(bool /*in_order*/) { return nullptr; }
+  // Once it is complete:
+  /// Stores its rows or groups as pages that carry `attempt`, but for those that lie in memory servers.
+  virtual absl::Status Store(TaskContext&, uint64_t /*attempt*/, StoredPages&) { return absl::OkStatus(); }
+  /// Adds what it has left in memory servers, as the output of `pipeline`.
+  virtual void Report(uint64_t /*attempt*/, uint32_t /*pipeline*/, proto::AttemptReply&) const {}
+  virtual void Count(proto::PipelineCounters&) const {}
 };
 
 /// One thread's run of one pipeline. May stop after any chunk and resume later on the same thread.

@@ -295,10 +295,12 @@ class Lines {
     const size_t sink = query_.SinkOf(number);
     Add(absl::StrFormat("     %s ~%.0f%s", text.sink, query_.EstimatedRows(number, sink),
                         Figures(number, sink)));
-    if (const auto sorted = query_.session_sorts.find(number); sorted != query_.session_sorts.end()) {
-      const execution::Sorter::RunTotals& runs = sorted->second;
+    if (number < query_.session_counters.size() &&
+        query_.session_counters[number].scratch_runs_merged() > 0) {
+      const proto::PipelineCounters& sort = query_.session_counters[number];
       Add(absl::StrFormat("      merged %s sorted runs, %s pages written by the session, %d passes before",
-                          Grouped(runs.runs), Grouped(runs.pages_written), runs.passes));
+                          Grouped(sort.scratch_runs_merged()), Grouped(sort.scratch_pages_written()),
+                          sort.merge_passes()));
     }
     const uint32_t stage = query_.plan.pipelines[number].stage;
     if (!query_.analyze || stage >= query_.stages.size()) return;

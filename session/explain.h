@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "execution/sort/sorter.h"
 #include "optimizer/assignment.h"
 #include "optimizer/join_choice.h"
 #include "optimizer/lower_tree.h"
@@ -71,7 +70,7 @@ struct ExplainedQuery {
   const std::vector<std::string>& replanned;  // why the plan that ran differs from the first one
   // With ANALYZE:
   std::vector<std::vector<uint64_t>> session_rows;  // by pipeline: rows that left the source, then each step
-  std::map<uint32_t, execution::Sorter::RunTotals> session_sorts;  // by pipeline: sorts in scratch memory
+  std::vector<proto::PipelineCounters> session_counters;  // by pipeline
   size_t result_rows = 0;
   double result_ms = 0;
 

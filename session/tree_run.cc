@@ -232,7 +232,7 @@ absl::StatusOr<ResultSet> TreeRun::TryStages(RowReceiver& receiver) {
   NAM_RETURN_IF_ERROR(FeedSession(*local));
   NAM_RETURN_IF_ERROR(local->Run());
   session_rows_ = local->rows();
-  session_sorts_ = local->sorts();
+  session_counters_ = local->counters();
   NAM_ASSIGN_OR_RETURN(ResultSet rows, result.Finish());
   rows.work = work_;
   return rows;
@@ -400,7 +400,7 @@ std::vector<std::string> TreeRun::Describe(const std::optional<Ran>& ran, bool j
                        .analyze = ran.has_value(),
                        .replanned = replanned_,
                        .session_rows = session_rows_,
-                       .session_sorts = session_sorts_};
+                       .session_counters = session_counters_};
   if (ran.has_value()) {
     query.result_rows = ran->rows;
     query.result_ms = ran->ms;

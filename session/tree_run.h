@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
-#include "execution/sort/sorter.h"
 #include "optimizer/lower_tree.h"
 #include "plan/logical.h"
+#include "proto/compute.pb.h"
 #include "session/record_reads.h"
 #include "session/record_statements.h"
 #include "session/session.h"
@@ -121,7 +121,7 @@ class TreeRun {
   std::vector<std::string> replanned_;
   // Set once it has run: LocalStage's.
   std::vector<std::vector<uint64_t>> session_rows_;
-  std::map<uint32_t, execution::Sorter::RunTotals> session_sorts_;
+  std::vector<proto::PipelineCounters> session_counters_;
   QueryWork work_;
   LoadedRows* table_ = nullptr;  // that the rows become; null: of none
 };

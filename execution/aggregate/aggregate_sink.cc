@@ -9,6 +9,7 @@
 #include "execution/aggregate/charge_groups.h"
 #include "execution/rows/row_appender.h"
 #include "plan/work_cost.h"
+#include "proto/compute.pb.h"
 
 namespace nam::execution {
 namespace {
@@ -49,10 +50,18 @@ class Task final : public SinkTask {
 
 }  // namespace
 
-AggregateSink::AggregateSink(const AggregatePlan& plan, MemoryBudget& budget)
-    : plan_(plan), budget_(budget), rows_(plan, budget) {}
+AggregateSink::AggregateSink(const AggregatePlan& plan, MemoryBudget& budget, std::vector<uint32_t> totals)
+    : plan_(plan), budget_(budget), totals_(std::move(totals)), rows_(plan, budget) {}
 
 AggregateSink::~AggregateSink() = default;
+
+std::unique_ptr<Source> AggregateSink::RowsAtRest(bool /*in_order*/) {
+  return std::make_unique<AggregateSource>(*this, totals_);
+}
+
+void AggregateSink::Count(proto::PipelineCounters& out) const {
+  out.set_by_row_nodes(out.by_row_nodes() + plan_.program().by_row_nodes());
+}
 
 GroupSet& AggregateSink::NewSet() {
   auto set = std::make_unique<GroupSet>(plan_, rows_, budget_);

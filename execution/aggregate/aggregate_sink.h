@@ -25,17 +25,19 @@ namespace nam::execution {
 /// The budget pays for all memory that grows with the number of groups.
 class AggregateSink final : public Sink {
  public:
-  /// Both outlive the sink.
-  AggregateSink(const AggregatePlan& plan, MemoryBudget& budget);
+  /// Plan and budget outlive the sink. `totals`: see plan::AggregateSink.
+  AggregateSink(const AggregatePlan& plan, MemoryBudget& budget, std::vector<uint32_t> totals = {});
   ~AggregateSink() override;
 
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
   uint32_t CombineParts() override;
   absl::Status Combine(TaskContext& context, uint32_t part) override;
 
-  /// After all parts are combined: stores the groups as sealed pages of plan.partial_layout(), then the pairs
-  /// of each distinct aggregate. The sink owns the pages. Pairs number their groups over all pages from 0 on.
-  absl::Status Store(TaskContext& context, uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
+  std::unique_ptr<Source> RowsAtRest(bool in_order) override;
+  /// Groups as pages of plan.partial_layout(), then the pairs of each distinct aggregate. Pairs number their
+  /// groups over all pages from 0 on.
+  absl::Status Store(TaskContext& context, uint64_t attempt, StoredPages& pages) override;
+  void Count(proto::PipelineCounters& out) const override;
 
   const AggregatePlan& plan() const { return plan_; }
 
@@ -51,6 +53,7 @@ class AggregateSink final : public Sink {
 
   const AggregatePlan& plan_;
   MemoryBudget& budget_;
+  const std::vector<uint32_t> totals_;
   AggregateRows rows_;
   Mutex mutex_;                                     // guards sets_ while there are tasks
   std::vector<std::unique_ptr<GroupSet>> sets_;     // by task

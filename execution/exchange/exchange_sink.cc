@@ -20,6 +20,7 @@
 #include "execution/task.h"
 #include "plan/slot_of.h"
 #include "plan/work_cost.h"
+#include "proto/compute.pb.h"
 #include "types/hash.h"
 
 namespace nam::execution {
@@ -290,6 +291,10 @@ absl::StatusOr<std::unique_ptr<ExchangeSink>> ExchangeSink::Make(const Options& 
 std::unique_ptr<SinkTask> ExchangeSink::NewTask(TaskContext& context) {
   NAM_CHECK(context.channels().exchange != nullptr, "rows are sent by an endpoint");
   return std::make_unique<Task>(*this, *context.channels().exchange);
+}
+
+void ExchangeSink::Count(proto::PipelineCounters& out) const {
+  out.set_exchange_bytes_sent(bytes());
 }
 
 }  // namespace nam::execution

@@ -36,6 +36,7 @@ class ExchangeSink final : public Sink {
 
   /// Tasks send through the context's endpoint.
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
+  void Count(proto::PipelineCounters& out) const override;
   /// The bytes that ended tasks have sent to other members, with headers.
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 

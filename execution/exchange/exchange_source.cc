@@ -18,6 +18,7 @@
 #include "execution/rows/long_page.h"
 #include "execution/rows/page_columns.h"
 #include "plan/work_cost.h"
+#include "proto/compute.pb.h"
 
 namespace nam::execution {
 
@@ -153,6 +154,12 @@ absl::StatusOr<std::unique_ptr<ExchangeSource>> ExchangeSource::Make(const Optio
 std::unique_ptr<SourceTask> ExchangeSource::NewTask(TaskContext& context) {
   NAM_CHECK(context.channels().exchange != nullptr, "rows are received by an endpoint");
   return std::make_unique<Task>(*this, context.clock(), *context.channels().exchange);
+}
+
+void ExchangeSource::Count(proto::PipelineCounters& out) const {
+  out.set_rows_in(rows());
+  out.set_total_us(total_ns_.load(std::memory_order_relaxed) / 1000);
+  out.set_exchange_bytes_received(bytes());
 }
 
 }  // namespace nam::execution

@@ -30,13 +30,11 @@ class ExchangeSource final : public Source {
   /// Tasks receive through the context's endpoint. DATA_LOSS, naming the sender, if a message is not a page
   /// of the layout with the stated number of rows.
   std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
-  uint32_t exchange() const { return exchange_; }
+  void Count(proto::PipelineCounters& out) const override;
   // Over tasks that have ended:
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
   /// The bytes of messages from other members, with headers.
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  /// The sum over tasks of the time from the first call to the end, including downstream work.
-  int64_t total_ns() const { return total_ns_.load(std::memory_order_relaxed); }
 
  private:
   class Task;
@@ -48,6 +46,7 @@ class ExchangeSource final : public Source {
   const RowLayout layout_;
   MemoryBudget& budget_;
   std::atomic<uint64_t> rows_ = 0, bytes_ = 0;
+  /// The sum over tasks of the time from the first call to the end, including downstream work.
   std::atomic<int64_t> total_ns_ = 0;
 };
 

@@ -3,15 +3,28 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
+#include "absl/status/statusor.h"
 #include "execution/column.h"
 #include "execution/task.h"
 
 namespace nam::execution {
 
+class BloomFilter;
+class DirectBuild;
+struct ProbeOptions;
+
 /// The build side of a join on one server: a sink while its pipeline runs, then the input of probes.
 class BuildSide : public Sink {
  public:
+  /// A probe of it (execution/join/probe.h). Before or after the build.
+  virtual absl::StatusOr<std::unique_ptr<StepOperator>> NewProbe(ProbeOptions options) const = 0;
+  /// This, if scans may look its keys up; null: they may not.
+  virtual const DirectBuild* direct_build() const { return nullptr; }
+  /// After the build: the Bloom filter of its keys; null: it has none.
+  virtual const BloomFilter* filter() const { return nullptr; }
+
   // After the build:
   /// Payload column i of the rows with these numbers; kNullRow: NULL.
   virtual Column PayloadOf(size_t i, const uint32_t* rows) const = 0;

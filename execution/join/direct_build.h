@@ -33,6 +33,8 @@ class DirectBuild : public BuildSide {
   static absl::StatusOr<std::unique_ptr<DirectBuild>> Make(Options options, MemoryBudget& budget);
 
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
+  absl::StatusOr<std::unique_ptr<StepOperator>> NewProbe(ProbeOptions options) const override;
+  const DirectBuild* direct_build() const override { return this; }
 
   /// Complete after the build; at the same address before.
   const DirectTable& table() const { return *table_; }

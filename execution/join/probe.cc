@@ -128,16 +128,16 @@ std::unique_ptr<Chunk> NewProbeChunk(const ProbeOptions& options) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<StepOperator>> MakeProbe(const DirectBuild& build, ProbeOptions options) {
-  NAM_RETURN_IF_ERROR(Check(options, build, 1));
-  NAM_RETURN_IF_ERROR(CheckNumbersOrText(*options.keys, 0, build.texts() != nullptr));
+absl::StatusOr<std::unique_ptr<StepOperator>> DirectBuild::NewProbe(ProbeOptions options) const {
+  NAM_RETURN_IF_ERROR(Check(options, *this, 1));
+  NAM_RETURN_IF_ERROR(CheckNumbersOrText(*options.keys, 0, texts() != nullptr));
   if (DrainsBuild(options.kind))
     return absl::InvalidArgumentError("a build side that is drained has its rows at rest");
-  return std::make_unique<DirectProbeOperator>(build, build.table(), build.texts(), std::move(options),
-                                               nullptr);
+  return std::make_unique<DirectProbeOperator>(*this, table(), texts(), std::move(options), nullptr);
 }
 
-absl::StatusOr<std::unique_ptr<StepOperator>> MakeProbe(const RowBuild& build, ProbeOptions options) {
+absl::StatusOr<std::unique_ptr<StepOperator>> RowBuild::NewProbe(ProbeOptions options) const {
+  const RowBuild& build = *this;
   const size_t keys = build.key_count();
   NAM_RETURN_IF_ERROR(Check(options, build, keys));
   for (size_t k = 0; k < keys; ++k) {

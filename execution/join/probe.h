@@ -79,12 +79,8 @@ struct ProbeOptions {
   plan::Schema input;
 };
 
-/// The chunk that a probe's tasks fill.
+/// The chunk that a probe's tasks fill. BuildSide::NewProbe makes the probe: INVALID_ARGUMENT if the options
+/// do not fit each other or the build side. Programs and build outlive it.
 std::unique_ptr<Chunk> NewProbeChunk(const ProbeOptions& options);
-
-/// INVALID_ARGUMENT if the options do not fit each other or the build side. Programs and build outlive the
-/// probe.
-absl::StatusOr<std::unique_ptr<StepOperator>> MakeProbe(const DirectBuild& build, ProbeOptions options);
-absl::StatusOr<std::unique_ptr<StepOperator>> MakeProbe(const RowBuild& build, ProbeOptions options);
 
 }  // namespace nam::execution

@@ -51,6 +51,7 @@ class RowBuild : public BuildSide {
   static absl::StatusOr<std::unique_ptr<RowBuild>> Make(Options options, MemoryBudget& budget);
 
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
+  absl::StatusOr<std::unique_ptr<StepOperator>> NewProbe(ProbeOptions options) const override;
   /// Adds the rows of a page that already has the layout. One thread, between the tasks' calls.
   absl::Status AddPage(std::span<const std::byte> page);
   uint32_t CombineParts() override;
@@ -64,8 +65,7 @@ class RowBuild : public BuildSide {
   const DirectTable* direct() const { return direct_.get(); }
   const HashTable* hash() const { return hash_.get(); }
   const DomainTable* domain() const { return domain_.has_value() ? &*domain_ : nullptr; }
-  /// The Bloom filter of the keys; nullptr if there is none.
-  const BloomFilter* filter() const { return filter_.has_value() ? &*filter_ : nullptr; }
+  const BloomFilter* filter() const override { return filter_.has_value() ? &*filter_ : nullptr; }
   /// The text keys of key i; nullptr unless it is a field with a dictionary.
   const TextKeys* texts(size_t i) const { return texts_[i].get(); }
   Column PayloadOf(size_t i, const uint32_t* rows) const override {

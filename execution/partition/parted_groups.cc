@@ -11,6 +11,7 @@
 #include "execution/positions.h"
 #include "execution/scan/stored_rows.h"
 #include "plan/work_cost.h"
+#include "proto/compute.pb.h"
 
 namespace nam::execution {
 namespace {
@@ -238,6 +239,11 @@ absl::Status PartedGroups::Combine(TaskContext& context, uint32_t part) {
   Writers writers(*this, context);
   NAM_RETURN_IF_ERROR(Write(context, *sets_[part], writers.states));
   return writers.Finish(context, output_);
+}
+
+void PartedGroups::Count(proto::PipelineCounters& out) const {
+  groups_.Count(out);
+  if (parted_) output_.Count(out);
 }
 
 absl::StatusOr<std::unique_ptr<const KeptGroups>> KeptGroups::Make(const plan::AggregateSink& sink,

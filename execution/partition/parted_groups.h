@@ -58,8 +58,16 @@ class PartedGroups final : public Sink {
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
   uint32_t CombineParts() override;
   absl::Status Combine(TaskContext& context, uint32_t part) override;
+  bool writes_scratch() const override { return true; }
 
   // After all parts are combined:
+  absl::Status Store(TaskContext& context, uint64_t attempt, StoredPages& pages) override {
+    return parted_ ? absl::OkStatus() : groups_.Store(context, attempt, pages);
+  }
+  void Report(uint64_t attempt, uint32_t pipeline, proto::AttemptReply& out) const override {
+    if (parted_) output_.Report(attempt, pipeline, out);
+  }
+  void Count(proto::PipelineCounters& out) const override;
   /// Whether all is in scratch memory. Otherwise groups() has them.
   bool parted() const { return parted_; }
   const ScratchOutput& output() const { return output_; }

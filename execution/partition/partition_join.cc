@@ -207,7 +207,7 @@ class PartitionJoin::Task final : public SourceTask {
   absl::Status StartProbing(TaskContext& context, std::unique_ptr<RowBuild> build) {
     auto probing = std::make_unique<Probing>();
     probing->build = std::move(build);
-    NAM_ASSIGN_OR_RETURN(probing->probe, MakeProbe(*probing->build, source_.options_.probe));
+    NAM_ASSIGN_OR_RETURN(probing->probe, probing->build->NewProbe(source_.options_.probe));
     probing->task = probing->probe->NewTask(context);
     probing_ = std::move(probing);
     Read(context, source_.probed_, source_.options_.probed, share_of_probed_);

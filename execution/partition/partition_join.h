@@ -64,8 +64,10 @@ class PartitionJoin final : public Source {
                                                              MemoryBudget& budget);
 
   std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
-  /// The chunk that tasks fill.
-  std::unique_ptr<Chunk> NewChunk() const { return NewProbeChunk(options_.probe); }
+  std::unique_ptr<Chunk> NewChunk(size_t) const override { return NewProbeChunk(options_.probe); }
+  bool exhausted() const override { return queue_.exhausted(); }
+  void Count(proto::PipelineCounters& out) const override { totals().Count(out); }
+  void Report(proto::AttemptReply& out) const override { totals().scan.Report(out); }
   /// Over the tasks that have ended.
   PartitionSource::Totals totals() const;
   /// The slices built; as many as parts, if none was too large.

@@ -29,6 +29,11 @@ class PartitionSink final : public Sink {
 
   /// Tasks write over the context's channel for scratch memory.
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
+  bool writes_scratch() const override { return true; }
+  void Report(uint64_t attempt, uint32_t pipeline, proto::AttemptReply& out) const override {
+    output_.Report(attempt, pipeline, out);
+  }
+  void Count(proto::PipelineCounters& out) const override { output_.Count(out); }
   /// Complete after all tasks.
   const ScratchOutput& output() const { return output_; }
 

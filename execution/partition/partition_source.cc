@@ -211,6 +211,12 @@ std::unique_ptr<SourceTask> PartitionSource::NewTask(TaskContext& context) {
   return std::make_unique<Task>(*this, context);
 }
 
+void PartitionSource::Totals::Count(proto::PipelineCounters& out) const {
+  scan.Count(out);
+  out.set_scratch_pages_read(pages);
+  out.set_scratch_bytes_read(bytes);
+}
+
 PartitionSource::Totals PartitionSource::totals() const {
   const MutexLock lock(mutex_);
   return totals_;

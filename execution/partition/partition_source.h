@@ -33,6 +33,8 @@ class PartitionSource final : public Source {
   struct Totals {
     ScanTotals scan;
     uint64_t pages = 0, bytes = 0;  // READ so far
+
+    void Count(proto::PipelineCounters& out) const;
   };
 
   /// Piece p of the queue is a part. INVALID_ARGUMENT if one is not; DATA_LOSS: see PartPages::Make. The
@@ -41,6 +43,9 @@ class PartitionSource final : public Source {
                                                                MemoryBudget& budget);
 
   std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
+  bool exhausted() const override { return queue_.exhausted(); }
+  void Count(proto::PipelineCounters& out) const override { totals().Count(out); }
+  void Report(proto::AttemptReply& out) const override { totals().scan.Report(out); }
   /// Over the tasks that have ended.
   Totals totals() const;
 

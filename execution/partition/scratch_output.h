@@ -4,6 +4,7 @@
 
 #include "base/mutex.h"
 #include "execution/partition/partition_writer.h"
+#include "proto/compute.pb.h"
 
 namespace nam::execution {
 
@@ -21,6 +22,14 @@ class ScratchOutput {
   const PartDirectory& directory() const { return directory_; }
   uint64_t pages() const { return pages_; }
   uint64_t bytes() const { return bytes_; }
+
+  void Report(uint64_t attempt, uint32_t pipeline, proto::AttemptReply& out) const {
+    *out.mutable_directory() = directory_.ToProto(attempt, pipeline);
+  }
+  void Count(proto::PipelineCounters& out) const {
+    out.set_scratch_pages_written(pages_);
+    out.set_scratch_bytes_written(bytes_);
+  }
 
  private:
   Mutex mutex_;  // guards the members below during Add

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "execution/scan/block_scan_task.h"
+#include "proto/compute.pb.h"
 
 namespace nam::execution {
 
@@ -123,8 +124,14 @@ int BlockScan::SortColumn() const {
   return -1;
 }
 
-std::unique_ptr<Chunk> BlockScan::NewChunk() const {
-  return std::make_unique<Chunk>(options_.outputs.size(), row_sets_);
+std::unique_ptr<Chunk> BlockScan::NewChunk(size_t columns) const {
+  return std::make_unique<Chunk>(columns, row_sets_);
+}
+
+void BlockScan::Count(proto::PipelineCounters& out) const {
+  totals().Count(out);
+  out.set_table(options_.table->name());
+  out.set_by_row_nodes(out.by_row_nodes() + by_row_nodes());
 }
 
 std::unique_ptr<SourceTask> BlockScan::NewTask(TaskContext& context) {

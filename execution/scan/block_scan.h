@@ -73,14 +73,19 @@ class BlockScan final : public Source {
   std::unique_ptr<SourceTask> NewFedTask(TaskContext& context, BlockFeed& feed);
   /// Adds how fed tasks' blocks came, and the time spent waiting for them. Any thread.
   void AddReceived(const storage::MulticastCounters& counters, int64_t receiving_ns);
-  /// A chunk of the shape that tasks fill.
-  std::unique_ptr<Chunk> NewChunk() const;
+  std::unique_ptr<Chunk> NewChunk() const { return NewChunk(options_.outputs.size()); }
+  std::unique_ptr<Chunk> NewChunk(size_t columns) const override;
+  bool exhausted() const override { return queue_.exhausted(); }
+  void Count(proto::PipelineCounters& out) const override;
+  void Report(proto::AttemptReply& out) const override { totals().Report(out); }
 
   /// Over tasks that have ended. Any thread.
   ScanTotals totals() const;
   /// The number of filters that are not tests of codes, and of their nodes that are evaluated row by row.
   size_t general_filters() const { return programs_.size(); }
   size_t by_row_nodes() const;
+  /// Of a slot's codes in the first group.
+  const CodeMeaning* meaning(uint32_t slot) const { return options_.groups[0].meanings[slot]; }
 
  private:
   friend class BlockScanTask;

@@ -8,6 +8,7 @@
 #include "execution/scan/record_scan_task.h"
 #include "partitioner/pieces.h"
 #include "plan/table_schema.h"
+#include "proto/compute.pb.h"
 #include "txn/snapshot_scan.h"
 
 namespace nam::execution {
@@ -104,6 +105,12 @@ std::unique_ptr<SourceTask> RecordScan::NewTask(TaskContext& context) {
 ScanTotals RecordScan::totals() const {
   const MutexLock lock(mutex_);
   return totals_;
+}
+
+void RecordScan::Count(proto::PipelineCounters& out) const {
+  totals().Count(out);
+  out.set_table(options_.table->name());
+  out.set_by_row_nodes(out.by_row_nodes() + select_.by_row_nodes());
 }
 
 void RecordScan::Add(const ScanTotals& totals, const PieceClaims& claims) {

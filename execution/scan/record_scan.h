@@ -54,13 +54,12 @@ class RecordScan final : public Source {
 
   /// Uses the context's channels; the claim channel is needed if the queue has a counter.
   std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
-  /// A chunk of the shape that tasks fill.
-  std::unique_ptr<Chunk> NewChunk() const { return select_.NewChunk(); }
-
+  bool exhausted() const override { return queue_.exhausted(); }
+  void Count(proto::PipelineCounters& out) const override;
+  void Report(proto::AttemptReply& out) const override { totals().Report(out); }
   const RecordSelect& select() const { return select_; }
   /// Over tasks that have ended; blocks are records'. Any thread.
   ScanTotals totals() const;
-  size_t by_row_nodes() const { return select_.by_row_nodes(); }
 
  private:
   friend class RecordScanTask;

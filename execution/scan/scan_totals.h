@@ -5,6 +5,7 @@
 
 #include "execution/scan/piece_claims.h"
 #include "execution/scan/row_selector.h"
+#include "proto/compute.pb.h"
 #include "storage/block_stream.h"
 
 namespace nam::execution {
@@ -28,6 +29,9 @@ struct ScanTotals {
   /// Adds a task that has ended. Without `claims`: it was fed.
   void Add(const ScanTotals& totals, const PieceClaims* claims);
   void AddStream(const storage::StreamCounters& counters);
+
+  void Count(proto::PipelineCounters& out) const;
+  void Report(proto::AttemptReply& out) const;
 };
 
 }  // namespace nam::execution

@@ -23,6 +23,15 @@ void PageWindow::Add(std::span<const uint32_t> pages, RowAppender& appender) {
   if (filled && told_) told_();
 }
 
+std::vector<uint32_t> PageWindow::Store(uint64_t attempt, StoredPages& pages) {
+  std::vector<uint32_t> taken = Take();
+  for (const uint32_t page : taken) {
+    table_.layout().Seal(table_.page(page), attempt);
+    pages.emplace_back(table_.page(page), table_.page_bytes(page));
+  }
+  return taken;
+}
+
 std::vector<uint32_t> PageWindow::Take() {
   const MutexLock lock(mutex_);
   if (gate_ != nullptr) gate_->Open();

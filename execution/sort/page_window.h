@@ -10,21 +10,23 @@
 
 #include "base/mutex.h"
 #include "execution/rows/row_appender.h"
+#include "execution/rows/row_table.h"
 #include "execution/task.h"
 
 namespace nam::execution {
 
 /// Rows that leave a sink while its tasks run: the full pages, a window of them at a time.
 ///
-///     tasks ─▶ open pages ─▶ full pages ─ bytes_max of them: tasks wait ─▶ Take ─▶ read elsewhere ─┐
-///       ▲                                                                                          │
-///       └───────────────────────── pages to use again ◀───────────────────────────── GiveBack ◀────┘
+///     tasks ─▶ open pages ─▶ full pages ─ bytes_max of them: tasks wait ─▶ Store ─▶ read elsewhere ─┐
+///       ▲                                                                                           │
+///       └───────────────────────── pages to use again ◀────────────────────────────── GiveBack ◀────┘
 ///
 /// Tasks go on as soon as a window has been taken. So the table has the pages of two windows, and beside them
 /// what each task needs for a slice of a chunk. Thread-safe.
 class PageWindow {
  public:
-  explicit PageWindow(uint64_t bytes_max) : bytes_max_(bytes_max) {}
+  /// The table outlives this.
+  PageWindow(RowTable& table, uint64_t bytes_max) : table_(table), bytes_max_(bytes_max) {}
 
   /// Called whenever a window has become full, on the thread of the task that filled it. Set before tasks
   /// run.
@@ -40,12 +42,15 @@ class PageWindow {
 
   /// Adds pages that a task has filled; its appender gets as many to reuse, if there are any.
   void Add(std::span<const uint32_t> pages, RowAppender& appender);
-  /// Takes all full pages, of a full window or after the last task. The caller owns them until it gives them
-  /// back.
-  std::vector<uint32_t> Take();
+  /// Takes all full pages, of a full window or after the last task, as sealed pages that carry `attempt`. The
+  /// caller owns those whose numbers are returned until it gives them back. Tasks go on meanwhile.
+  std::vector<uint32_t> Store(uint64_t attempt, StoredPages& pages);
   void GiveBack(std::span<const uint32_t> pages);
 
  private:
+  std::vector<uint32_t> Take();
+
+  RowTable& table_;
   const uint64_t bytes_max_;
   std::function<void()> told_;
   std::atomic<bool> full_now_ = false;  // changed with mutex_

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "execution/rows/page_source.h"
 #include "execution/rows/row_appender.h"
 #include "plan/work_cost.h"
 
@@ -57,7 +58,7 @@ absl::StatusOr<std::unique_ptr<ResultSink>> ResultSink::Make(const RowsPlan& pla
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RowTable> table,
                        RowTable::Make(plan.layout(), budget, PagesMax(plan.layout(), budget)));
   std::unique_ptr<PageWindow> window;
-  if (window_bytes > 0) window = std::make_unique<PageWindow>(window_bytes);
+  if (window_bytes > 0) window = std::make_unique<PageWindow>(*table, window_bytes);
   return std::unique_ptr<ResultSink>(
       new ResultSink(plan, limit.value_or(UINT64_MAX), std::move(table), std::move(window)));
 }
@@ -66,19 +67,17 @@ std::unique_ptr<SinkTask> ResultSink::NewTask(TaskContext&) {
   return std::make_unique<Task>(*this);
 }
 
-std::vector<uint32_t> ResultSink::StoreWindow(uint64_t attempt,
-                                              std::vector<std::span<const std::byte>>& pages) {
-  std::vector<uint32_t> taken = window_->Take();
-  for (const uint32_t page : taken) {
-    table_->layout().Seal(table_->page(page), attempt);
-    pages.emplace_back(table_->page(page), table_->page_bytes(page));
-  }
-  return taken;
+std::unique_ptr<Source> ResultSink::RowsAtRest(bool /*in_order*/) {
+  return std::make_unique<PageSource>(*table_);
 }
 
-void ResultSink::Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages) {
-  if (window_ == nullptr) return SealPages(*table_, attempt, pages);
-  StoreWindow(attempt, pages);
+absl::Status ResultSink::Store(TaskContext&, uint64_t attempt, StoredPages& pages) {
+  if (window_ == nullptr) {
+    SealPages(*table_, attempt, pages);
+  } else {
+    window_->Store(attempt, pages);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace nam::execution

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "execution/rows/row_table.h"
@@ -26,17 +24,12 @@ class ResultSink final : public Sink {
 
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
   bool Satisfied() const override { return taken_.load(std::memory_order_relaxed) >= limit_; }
+  PageWindow* window() override { return window_.get(); }
 
-  /// nullptr: it has no windows.
-  PageWindow* window() { return window_.get(); }
-  /// Takes the full window: its rows as sealed pages, and the pages to give back once they have been read.
-  /// Tasks go on meanwhile.
-  std::vector<uint32_t> StoreWindow(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
-  /// After all tasks: stores the rows as sealed pages of plan.layout(), which the sink owns, without those of
-  /// windows that were taken.
-  void Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
-  /// The input of a PageSource, after all tasks. For a sink without windows.
-  const RowTable& table() const { return *table_; }
+  /// For a sink without windows.
+  std::unique_ptr<Source> RowsAtRest(bool in_order) override;
+  /// Pages of plan.layout(), without those of windows that were taken.
+  absl::Status Store(TaskContext& context, uint64_t attempt, StoredPages& pages) override;
 
  private:
   class Task;

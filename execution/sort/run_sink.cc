@@ -11,6 +11,7 @@
 #include "execution/sort/ordered_rows.h"
 #include "execution/sort/row_slices.h"
 #include "plan/work_cost.h"
+#include "proto/compute.pb.h"
 
 namespace nam::execution {
 class RunSink::Task final : public SinkTask {
@@ -176,8 +177,19 @@ absl::Status RunSink::Combine(TaskContext& context, uint32_t part) {
   return End(*writer);
 }
 
-void RunSink::Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages) {
+absl::Status RunSink::Store(TaskContext&, uint64_t attempt, StoredPages& pages) {
   if (!in_runs_) SealPages(*table_, attempt, pages);
+  return absl::OkStatus();
+}
+
+void RunSink::Report(uint64_t attempt, uint32_t pipeline, proto::AttemptReply& out) const {
+  if (!runs_.empty()) *out.mutable_directory() = DirectoryOf(runs_, attempt, pipeline);
+}
+
+void RunSink::Count(proto::PipelineCounters& out) const {
+  out.set_scratch_pages_written(pages_written_);
+  out.set_scratch_bytes_written(bytes_written_);
+  out.set_scratch_runs_written(runs_.size());
 }
 
 }  // namespace nam::execution

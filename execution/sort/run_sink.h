@@ -31,14 +31,16 @@ class RunSink final : public Sink {
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
   uint32_t CombineParts() override;
   absl::Status Combine(TaskContext& context, uint32_t part) override;
+  bool writes_scratch() const override { return true; }
 
   // After all parts are combined:
-  /// Whether all rows are in runs; otherwise Store has them.
+  /// Rows that are not in runs.
+  absl::Status Store(TaskContext& context, uint64_t attempt, StoredPages& pages) override;
+  void Report(uint64_t attempt, uint32_t pipeline, proto::AttemptReply& out) const override;
+  void Count(proto::PipelineCounters& out) const override;
+  /// Whether all rows are in runs.
   bool in_runs() const { return in_runs_; }
   const std::vector<ScratchRun>& runs() const { return runs_; }
-  uint64_t pages() const { return pages_written_; }
-  uint64_t bytes() const { return bytes_written_; }
-  void Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
 
  private:
   class Task;

@@ -8,6 +8,7 @@
 #include "execution/rows/row_appender.h"
 #include "execution/sort/row_slices.h"
 #include "plan/work_cost.h"
+#include "proto/compute.pb.h"
 
 namespace nam::execution {
 namespace {
@@ -127,17 +128,17 @@ class Sorter::Task final : public SinkTask {
 };
 
 absl::StatusOr<std::unique_ptr<Sorter>> Sorter::Make(const RowsPlan& plan, std::span<const OrderSlot> order,
-                                                     MemoryBudget& budget, RunOptions runs,
-                                                     OpenChannel open) {
+                                                     MemoryBudget& budget, RunOptions runs, OpenChannel open,
+                                                     uint64_t offset) {
   NAM_CHECK(runs.runs == plan::Runs::kNever || (runs.plan != nullptr && runs.place && !order.empty()));
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RowTable> table,
                        RowTable::Make(plan.layout(), budget, PagesMax(plan.layout(), budget)));
   return std::unique_ptr<Sorter>(
-      new Sorter(plan, order, budget, std::move(table), std::move(runs), std::move(open)));
+      new Sorter(plan, order, budget, std::move(table), std::move(runs), std::move(open), offset));
 }
 
 Sorter::Sorter(const RowsPlan& plan, std::span<const OrderSlot> order, MemoryBudget& budget,
-               std::unique_ptr<RowTable> table, RunOptions runs, OpenChannel open)
+               std::unique_ptr<RowTable> table, RunOptions runs, OpenChannel open, uint64_t offset)
     : plan_(plan),
       budget_(budget),
       table_(std::move(table)),
@@ -145,6 +146,7 @@ Sorter::Sorter(const RowsPlan& plan, std::span<const OrderSlot> order, MemoryBud
       keys_(order.begin(), order.end()),
       run_options_(std::move(runs)),
       open_(std::move(open)),
+      offset_(offset),
       rows_(plan, *table_, budget) {}
 
 Sorter::~Sorter() = default;
@@ -204,7 +206,7 @@ absl::Status Sorter::WriteRun(TaskContext& context, Runs& rows, RunWriter& write
 absl::Status Sorter::EndWriter(RunWriter& writer) {
   NAM_RETURN_IF_ERROR(writer.Flush());
   const MutexLock lock(mutex_);
-  totals_.pages_written += writer.pages();
+  pages_written_ += writer.pages();
   return absl::OkStatus();
 }
 
@@ -217,7 +219,7 @@ absl::Status Sorter::CombineRuns(TaskContext& context) {
   }
   runs_.clear();
   table_.reset();  // ends rows_ and order_, too
-  totals_.runs = scratch_.runs.size();
+  runs_left_ = scratch_.runs.size();
   const uint32_t runs_max = RunMerge::RunsMax(*run_options_.plan, scratch_.runs, budget_);
   if (runs_max < 2) return OverBudget(budget_);
   NAM_ASSIGN_OR_RETURN(scratch_, MergeToFewer(context,
@@ -228,13 +230,24 @@ absl::Status Sorter::CombineRuns(TaskContext& context) {
                                                .attempt = run_options_.attempt,
                                                .runs_max = runs_max},
                                               std::move(scratch_.runs), budget_));
-  totals_.pages_written += scratch_.pages_written;
-  totals_.passes = scratch_.passes;
+  pages_written_ += scratch_.pages_written;
+  passes_ = scratch_.passes;
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<RunMerge>> Sorter::NewMerge(TaskContext& context) const {
   return RunMerge::Make(*run_options_.plan, keys_, scratch_.runs, open_, budget_, context.cancel());
+}
+
+std::unique_ptr<Source> Sorter::RowsAtRest(bool in_order) {
+  return std::make_unique<SortedSource>(*this,
+                                        OrderedSource::Options{.offset = offset_, .in_order = in_order});
+}
+
+void Sorter::Count(proto::PipelineCounters& out) const {
+  out.set_scratch_runs_merged(runs_left_);
+  out.set_scratch_pages_written(pages_written_);
+  out.set_merge_passes(passes_);
 }
 
 bool Sorter::HasRows() const {

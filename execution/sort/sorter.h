@@ -30,21 +30,27 @@ namespace nam::execution {
 /// empty.
 class Sorter final : public Sink {
  public:
-  /// `plan` and `budget` outlive the sink.
+  /// `plan` and `budget` outlive the sink. Readers of rows in memory skip the first `offset`.
   static absl::StatusOr<std::unique_ptr<Sorter>> Make(const RowsPlan& plan, std::span<const OrderSlot> order,
                                                       MemoryBudget& budget, RunOptions runs = {},
-                                                      OpenChannel open = {});
+                                                      OpenChannel open = {}, uint64_t offset = 0);
   ~Sorter() override;
 
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
   uint32_t CombineParts() override;
   absl::Status Combine(TaskContext& context, uint32_t part) override;
 
-  /// Adds runs in this order that an accepted attempt has left. Before the tasks end, on one thread.
-  /// DATA_LOSS: see RunsOf.
-  absl::Status AddRuns(const proto::Directory& directory);
+  /// Runs in this order. DATA_LOSS: see RunsOf.
+  absl::Status AddRuns(const proto::Directory& directory) override;
+  std::unique_ptr<Source> RowsAtRest(bool in_order) override;
 
   // After all parts are combined:
+  /// Rows in memory.
+  absl::Status Store(TaskContext& context, uint64_t attempt, StoredPages& pages) override {
+    return rows_.Store(context, attempt, pages);
+  }
+  /// Nothing, if no rows were in runs.
+  void Count(proto::PipelineCounters& out) const override;
   /// Whether all rows are in scratch memory. Otherwise rows() has them; do not use it if they are.
   bool in_runs() const { return !scratch_.runs.empty(); }
   OrderedRows& rows() { return rows_; }
@@ -52,13 +58,6 @@ class Sorter final : public Sink {
   /// Merges the rows in runs. The sorter outlives the merge.
   absl::StatusOr<std::unique_ptr<RunMerge>> NewMerge(TaskContext& context) const;
   const RowsPlan& plan() const { return plan_; }
-
-  struct RunTotals {
-    uint64_t runs = 0;           // merged in the end
-    uint64_t pages_written = 0;  // by this process
-    uint32_t passes = 0;         // before the last merge
-  };
-  const RunTotals& totals() const { return totals_; }
 
  private:
   class Task;
@@ -73,7 +72,7 @@ class Sorter final : public Sink {
     uint64_t rows = 0;
   };
   Sorter(const RowsPlan& plan, std::span<const OrderSlot> order, MemoryBudget& budget,
-         std::unique_ptr<RowTable> table, RunOptions runs, OpenChannel open);
+         std::unique_ptr<RowTable> table, RunOptions runs, OpenChannel open, uint64_t offset);
   /// nullptr: there is no scratch memory.
   absl::StatusOr<std::unique_ptr<RunWriter>> NewWriter(TaskContext& context);
   /// Writes a task's rows, whose spans are sorted, as a run, and empties it.
@@ -92,14 +91,17 @@ class Sorter final : public Sink {
   const std::vector<OrderSlot> keys_;
   const RunOptions run_options_;
   const OpenChannel open_;
-  Mutex mutex_;  // guards runs_, scratch_ and totals_ while there are tasks
+  const uint64_t offset_;
+  Mutex mutex_;  // guards runs_, scratch_ and pages_written_ while there are tasks
   std::vector<std::unique_ptr<Runs>> runs_;
   std::vector<Part> parts_;
   std::atomic<size_t> parts_left_ = 0;
   absl::Status combine_error_;
   bool by_runs_ = false;  // set once all tasks have ended: all rows become runs
   MergedRuns scratch_;
-  RunTotals totals_;
+  uint64_t runs_left_ = 0;  // by all tasks, here and at servers
+  uint64_t pages_written_ = 0;
+  uint32_t passes_ = 0;  // before the last merge
   OrderedRows rows_;
 };
 

@@ -125,17 +125,19 @@ class TopRows::Task final : public SinkTask {
 };
 
 absl::StatusOr<std::unique_ptr<TopRows>> TopRows::Make(const RowsPlan& plan, std::span<const OrderSlot> order,
-                                                       uint64_t limit, MemoryBudget& budget) {
+                                                       uint64_t limit, MemoryBudget& budget,
+                                                       uint64_t offset) {
   NAM_CHECK(!order.empty());
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RowTable> table,
                        RowTable::Make(plan.layout(), budget, PagesMax(plan.layout(), budget)));
-  return std::unique_ptr<TopRows>(new TopRows(plan, order, limit, budget, std::move(table)));
+  return std::unique_ptr<TopRows>(new TopRows(plan, order, limit, budget, offset, std::move(table)));
 }
 
 TopRows::TopRows(const RowsPlan& plan, std::span<const OrderSlot> order, uint64_t limit, MemoryBudget& budget,
-                 std::unique_ptr<RowTable> table)
+                 uint64_t offset, std::unique_ptr<RowTable> table)
     : plan_(plan),
       limit_(limit),
+      offset_(offset),
       budget_(budget),
       table_(std::move(table)),
       order_(*table_, order),
@@ -151,6 +153,11 @@ std::unique_ptr<SinkTask> TopRows::NewTask(TaskContext&) {
     kept_.push_back(std::move(kept));
   }
   return std::make_unique<Task>(*this, of_task);
+}
+
+std::unique_ptr<Source> TopRows::RowsAtRest(bool in_order) {
+  return std::make_unique<OrderedSource>(rows_,
+                                         OrderedSource::Options{.offset = offset_, .in_order = in_order});
 }
 
 void TopRows::LowerCutoff(uint64_t prefix) {

@@ -163,8 +163,8 @@ TEST(CompositionTest, SeveralPipelinesFeedOneSink) {
   for (uint32_t part = 0; part < parts; ++part) ASSERT_TRUE(sorter->Combine(context, part).ok());
   std::vector<Tuple> expected = a;
   expected.insert(expected.end(), b.begin(), b.end());
-  PageSource pages(result->table());
-  EXPECT_EQ(Sorted(Steps(kRows, 0).Read(driver, pages).value()), Sorted(expected));
+  const std::unique_ptr<Source> pages = result->RowsAtRest(false);
+  EXPECT_EQ(Sorted(Steps(kRows, 0).Read(driver, *pages).value()), Sorted(expected));
   OrderedSource in_order(sorter->rows());
   EXPECT_EQ(Sorted(Steps(kRows, 0).Read(driver, in_order).value()), Sorted(expected));
 }

@@ -91,6 +91,18 @@ TEST_F(AppendTest, ATableOfAQueryHasTheTypesOfTheQuery) {
   EXPECT_EQ(Rows("select pg_typeof(id), pg_typeof(n), pg_typeof(s), pg_typeof(b), pg_typeof(v), pg_typeof(x) "
                  "from t limit 1"),
             (TextRows{{"integer", "numeric", "smallint", "bigint", "character varying", "numeric"}}));
+  // Of text and varchar the first decides: ELSE in a CASE, and a literal that DISTINCT has compared is text.
+  EXPECT_EQ(
+      Rows("select pg_typeof(case when id > 1 then v else 'x'::text end), pg_typeof(coalesce(v, 'x'::text)), "
+           "pg_typeof(case when id > 1 then 'x'::text else v end), pg_typeof(case when id > 1 then v end) "
+           "from r limit 1"),
+      (TextRows{{"text", "character varying", "character varying", "character varying"}}));
+  EXPECT_EQ(Rows("select pg_typeof(a), count(*) from (select distinct 'x' as a union all select v from r) q "
+                 "group by 1"),
+            (TextRows{{"text", "3"}}));
+  EXPECT_EQ(
+      Rows("select pg_typeof(a), count(*) from (select 'x' as a union all select v from r) q group by 1"),
+      (TextRows{{"character varying", "3"}}));
   EXPECT_EQ(StateOf("create table u as select id + 2147483647 as a from r"), "22003");
   EXPECT_EQ(StateOf("insert into t (id) values (2147483648)"), "22003");
   Command("insert into t (id, n, x) select id + 2, n * 2, x + 0.5 from t");

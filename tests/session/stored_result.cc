@@ -166,7 +166,7 @@ absl::StatusOr<std::vector<std::byte>> StoreRows(const plan::ResultSink& node, c
     if (node.limit >= 0 && node.order.empty()) limit = static_cast<uint64_t>(node.limit);
     NAM_ASSIGN_OR_RETURN(const auto sink, execution::ResultSink::Make(*plan, limit, driver.budget()));
     NAM_RETURN_IF_ERROR(driver.RunInto(schema, tuples, *sink, storing.tasks));
-    sink->Store(attempt, pages);
+    NAM_RETURN_IF_ERROR(sink->Store(context, attempt, pages));
     return Joined(pages);
   }
   std::vector<execution::OrderSlot> order;

@@ -323,7 +323,7 @@ class StoredGroupsTest : public ::testing::Test {
     AggregateSink sink(*plan, driver_.budget());
     const std::vector<Tuple> input = RandomTuples(aggregation_.schema, 900, 50, driver_.random());
     EXPECT_TRUE(driver_.RunInto(aggregation_.schema, input, sink).ok());
-    stored_ = StoredPages(driver_, sink, 7).value();
+    stored_ = PagesOf(driver_, sink, 7).value();
   }
   absl::Status Add(std::span<const std::byte> stored, uint64_t attempt) {
     const std::unique_ptr<const AggregatePlan> plan = aggregation_.Plan(AggregateInput::kGroups);

@@ -265,8 +265,7 @@ absl::StatusOr<std::vector<Tuple>> ReadFinal(StepDriver& driver, AggregateSink& 
   return result;
 }
 
-absl::StatusOr<std::vector<std::byte>> StoredPages(StepDriver& driver, AggregateSink& sink,
-                                                   uint64_t attempt) {
+absl::StatusOr<std::vector<std::byte>> PagesOf(StepDriver& driver, AggregateSink& sink, uint64_t attempt) {
   TaskContext context = driver.NewContext();
   std::vector<std::span<const std::byte>> pages;
   NAM_RETURN_IF_ERROR(sink.Store(context, attempt, pages));
@@ -285,7 +284,7 @@ absl::StatusOr<std::vector<Tuple>> Distributed(const Aggregation& aggregation, S
     const std::unique_ptr<const AggregatePlan> plan = aggregation.Plan();
     AggregateSink sink(*plan, driver.budget());
     NAM_RETURN_IF_ERROR(driver.RunInto(aggregation.schema, servers[server], sink, tasks));
-    NAM_ASSIGN_OR_RETURN(const std::vector<std::byte> stored, StoredPages(driver, sink, 100 + server));
+    NAM_ASSIGN_OR_RETURN(const std::vector<std::byte> stored, PagesOf(driver, sink, 100 + server));
     NAM_RETURN_IF_ERROR((server % 2 == 0 ? first : second).Add(context, stored, 100 + server));
   }
   const uint32_t parts = merged.CombineParts();

@@ -41,7 +41,7 @@ std::vector<Tuple> Model(const Aggregation& aggregation, std::span<const Tuple> 
 /// What a sink yields once its parts are combined, in the order of its cells.
 absl::StatusOr<std::vector<Tuple>> ReadFinal(StepDriver& driver, AggregateSink& sink);
 /// The pages that a sink stores, one after the other.
-absl::StatusOr<std::vector<std::byte>> StoredPages(StepDriver& driver, AggregateSink& sink, uint64_t attempt);
+absl::StatusOr<std::vector<std::byte>> PagesOf(StepDriver& driver, AggregateSink& sink, uint64_t attempt);
 
 /// Aggregates each server's rows with this many tasks, merges what they store, and reads the result.
 absl::StatusOr<std::vector<Tuple>> Distributed(const Aggregation& aggregation, StepDriver& driver,

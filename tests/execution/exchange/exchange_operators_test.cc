@@ -188,7 +188,7 @@ TEST_P(ExchangeOperators, AReceiverThatWantsNoMoreHoldsNobodyUp) {
         1,
         Task((*source)->NewTask(context), std::make_unique<TupleSink>(1, self + 1, received[self], most),
              std::make_unique<Chunk>(1, 0)),
-        (*source)->exchange());
+        1);
     ASSERT_OK(tasks.Run([](uint32_t, const PipelineTask&) {}));
     ASSERT_OK(AwaitIdle(members[self], members.cancel()));
     EXPECT_TRUE(members[self].Ended(1));

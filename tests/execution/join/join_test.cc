@@ -193,7 +193,7 @@ void CheckProbe(const Build& build, const Join& join, StepDriver& driver) {
   const auto residual = Program::Compile({&less, 1}, pair_schema);
   ASSERT_TRUE(residual.ok()) << residual.status();
   if (join.residual) options.residuals = residual->get();
-  auto probe = MakeProbe(build, options);
+  auto probe = build.NewProbe(options);
   ASSERT_TRUE(probe.ok()) << probe.status();
   auto actual = Probe(**probe, options, join, driver, driver.random().Below(3) + 1);
   std::optional<std::vector<Tuple>> expected = join.Expected();
@@ -415,7 +415,7 @@ TEST(JoinTest, PlansThatDoNotFitTheirBuildSideAreRefused) {
   const auto text = Slots(sides.join.probe_schema, {2});
   const auto one = Slots(sides.join.probe_schema, {0});
   const auto refused = [&](ProbeOptions options) {
-    return MakeProbe(*build, std::move(options)).status().code() == absl::StatusCode::kInvalidArgument;
+    return build->NewProbe(std::move(options)).status().code() == absl::StatusCode::kInvalidArgument;
   };
   EXPECT_FALSE(refused({.keys = one.get()}));
   EXPECT_TRUE(refused({.keys = two.get()}));

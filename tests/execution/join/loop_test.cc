@@ -173,7 +173,7 @@ absl::StatusOr<std::vector<Tuple>> Joined(const Loop& loop, StepDriver& driver, 
                        .input = loop.schema};
   const std::unique_ptr<Chunk> shape = NewProbeChunk(options);
   const ChunkShape shapes[] = {{shape->columns().size(), shape->row_sets()}};
-  auto step = MakeProbe(*build, std::move(options));
+  auto step = build->NewProbe(std::move(options));
   if (!step.ok()) return step.status();
   size_t ignored = 0;
   CountedStep counted(**step, calls != nullptr ? *calls : ignored);

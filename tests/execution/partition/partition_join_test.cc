@@ -226,9 +226,9 @@ class Runner {
     attempt.Start();
     EXPECT_FALSE(attempt.Await([] {}));
     if (!attempt.status().ok()) return attempt.status();
-    slices_ = (*stage)->pipeline(2).join->slices();
+    slices_ = dynamic_cast<PartitionJoin&>(*(*stage)->pipeline(2).source).slices();
     EXPECT_EQ((*stage)->build_budget().used(), 0u);
-    const std::unique_ptr<Source> rows = (*stage)->pipeline(2).RowsAtRest(false);
+    const std::unique_ptr<Source> rows = (*stage)->pipeline(2).sink->RowsAtRest(false);
     return cluster_.ReadAll(*rows, (*stage)->plan().pipelines[2].schemas[0].size(), 1);
   }
 

@@ -133,11 +133,12 @@ TEST_F(PartStageTest, RowsThenGroupsOfManyGoFromStageToStage) {
     std::vector<std::span<const std::byte>> pages;
     ASSERT_TRUE(attempt.Store(70, pages).ok());
     EXPECT_TRUE(pages.empty()) << "all groups are by parts";
-    ASSERT_TRUE(attempt.Directory().has_value());
-    groups = *attempt.Directory();
+    proto::AttemptReply reply;
+    attempt.Report(reply);
+    groups = reply.directory();
     EXPECT_EQ(groups.attempt(), 70u);
     EXPECT_EQ(groups.pipeline(), 1u);
-    const proto::PipelineCounters counters = attempt.Counters().at(0);
+    const proto::PipelineCounters& counters = reply.pipelines(0);
     EXPECT_EQ(counters.rows_in(), input.size());
     EXPECT_GT(counters.scratch_bytes_read(), 0u);
     EXPECT_GT(counters.scratch_pages_read(), 0u);
@@ -147,16 +148,18 @@ TEST_F(PartStageTest, RowsThenGroupsOfManyGoFromStageToStage) {
       pages_written += static_cast<size_t>(part.pages_size());
     EXPECT_EQ(counters.scratch_pages_written(), pages_written);
     std::vector<uint32_t> claimed;
-    for (const std::vector<uint32_t>& of : attempt.Claimed())
-      claimed.insert(claimed.end(), of.begin(), of.end());
+    for (const proto::ThreadClaims& of : reply.threads())
+      claimed.insert(claimed.end(), of.pieces().begin(), of.pieces().end());
     std::sort(claimed.begin(), claimed.end());
     EXPECT_EQ(claimed, (std::vector<uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
   });
   StageInputs last = Inputs(2, kGroupParts, 71);
   last.directories = {groups};
   Run(std::move(last), [&](PreparedStage& stage, Attempt& attempt) {
-    EXPECT_FALSE(attempt.Directory().has_value());
-    const std::unique_ptr<Source> rows = stage.pipeline(2).RowsAtRest(false);
+    proto::AttemptReply reply;
+    attempt.Report(reply);
+    EXPECT_FALSE(reply.has_directory());
+    const std::unique_ptr<Source> rows = stage.pipeline(2).sink->RowsAtRest(false);
     const auto merged = cluster_.ReadAll(*rows, 4, 1);
     ASSERT_TRUE(merged.ok()) << merged.status();
     ExpectTuples(*merged, Model(aggregation_, input));
@@ -170,8 +173,10 @@ TEST_F(PartStageTest, FewGroupsAreTheResult) {
     std::vector<std::span<const std::byte>> pages;
     ASSERT_TRUE(attempt.Store(70, pages).ok());
     EXPECT_FALSE(pages.empty());
-    EXPECT_FALSE(attempt.Directory().has_value());
-    EXPECT_EQ(attempt.Counters().at(0).scratch_bytes_written(), 0u);
+    proto::AttemptReply reply;
+    attempt.Report(reply);
+    EXPECT_FALSE(reply.has_directory());
+    EXPECT_EQ(reply.pipelines(0).scratch_bytes_written(), 0u);
   });
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/random.h"
+#include "execution/join/probe.h"
 #include "execution/scan/absorb.h"
 #include "plan/work_cost.h"
 #include "tests/execution/scan/scan_rows.h"
@@ -151,6 +152,9 @@ class Dimension final : public BuildSide {
   const DirectTable& table() const { return *table_; }
   BlockScan::Probe Probe(KeyLookup lookup) const { return {lookup, this}; }
 
+  absl::StatusOr<std::unique_ptr<StepOperator>> NewProbe(ProbeOptions) const override {
+    return absl::UnimplementedError("scans look its keys up");
+  }
   std::unique_ptr<SinkTask> NewTask(TaskContext&) override { return nullptr; }
   Column PayloadOf(size_t i, const uint32_t* rows) const override {
     return {.kind = Column::Kind::kCodes,

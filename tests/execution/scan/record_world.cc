@@ -231,7 +231,7 @@ absl::Status RecordScanner::RunThread(RecordScan& scan, storage::Channel& channe
                                       const std::function<bool(const Chunk&)>& each,
                                       std::vector<TextRow>& rows) {
   TaskContext context(fabric_.clock(), budget_, cancel_, {&channel, nullptr});
-  const auto chunk = scan.NewChunk();
+  const auto chunk = scan.select().NewChunk();
   const auto task = scan.NewTask(context);
   const RecordSelect::Options& options = scan.select().options();
   while (true) {

@@ -10,6 +10,7 @@
 #include "execution/sort/merge_passes.h"
 #include "execution/sort/run_sink.h"
 #include "execution/sort/sorter.h"
+#include "proto/compute.pb.h"
 #include "tests/execution/partition/scratch_cluster.h"
 #include "tests/execution/sort/sorting.h"
 #include "tests/execution/step_driver.h"
@@ -107,7 +108,7 @@ void ExpectAllInOrder(uint64_t seed, fabric::Kind kind) {
     auto sink = RunSink::Make(*sorting.plan, sorting.order, options(tasks), of_server).value();
     ASSERT_TRUE(world.cluster.RunInto(sorting.schema, input, *sink, tasks).ok());
     std::vector<std::span<const std::byte>> pages;
-    sink->Store(kAttempt, pages);
+    EXPECT_TRUE(sink->Store(*world.cluster.NewContext(), kAttempt, pages).ok());
     const std::vector<Tuple> few = RowsOf(*sorting.plan, pages, kAttempt);
     if (sink->in_runs()) {
       EXPECT_TRUE(few.empty());
@@ -216,8 +217,10 @@ TEST(RunTest, ManyRunsTakeSeveralPasses) {
     input.push_back(
         {Cell::Number(static_cast<int64_t>(driver.random().Below(1 << 30))), Cell::Number(i % 10)});
   ASSERT_TRUE(world.cluster.RunInto(sorting.schema, input, *sorter, 1).ok());
-  EXPECT_GT(sorter->totals().runs, 4u);
-  EXPECT_GT(sorter->totals().passes, 1u);
+  proto::PipelineCounters counters;
+  sorter->Count(counters);
+  EXPECT_GT(counters.scratch_runs_merged(), 4u);
+  EXPECT_GT(counters.merge_passes(), 1u);
   SortedSource source(*sorter, {});
   const auto rows = ReadMerged(world, source, 2);
   ASSERT_TRUE(rows.ok()) << rows.status();
@@ -246,7 +249,9 @@ TEST(RunTest, FewRowsTakeNoScratchMemory) {
   auto sink = RunSink::Make(*sorting.plan, sorting.order, options, budget).value();
   ASSERT_TRUE(world.cluster.RunInto(sorting.schema, input, *sink, 2).ok());
   EXPECT_FALSE(sink->in_runs());
-  EXPECT_EQ(sink->pages(), 0u);
+  proto::PipelineCounters counters;
+  sink->Count(counters);
+  EXPECT_EQ(counters.scratch_pages_written(), 0u);
   auto sorter = Sorter::Make(*sorting.plan, sorting.order, budget, options, world.Open()).value();
   ASSERT_TRUE(world.cluster.RunInto(sorting.schema, input, *sorter, 1).ok());
   EXPECT_FALSE(sorter->in_runs());

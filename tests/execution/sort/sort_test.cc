@@ -8,7 +8,6 @@
 #include <string_view>
 #include <thread>
 
-#include "execution/rows/page_source.h"
 #include "execution/sort/result_sink.h"
 #include "execution/sort/sorter.h"
 #include "execution/sort/top_rows.h"
@@ -256,14 +255,15 @@ TEST(ResultSinkTest, AnyRowsUpToTheLimit) {
     if (random.OneIn(2)) limit = random.Below(6000);
     auto sink = ResultSink::Make(*sorting.plan, limit, driver.budget()).value();
     ASSERT_TRUE(driver.RunInto(sorting.schema, input, *sink, 1 + static_cast<int>(random.Below(4))).ok());
-    PageSource source(sink->table());
-    const std::vector<Tuple> rows = Sorted(ReadAll(driver, source, sorting.schema.size()));
+    const std::unique_ptr<Source> source = sink->RowsAtRest(false);
+    const std::vector<Tuple> rows = Sorted(ReadAll(driver, *source, sorting.schema.size()));
     EXPECT_EQ(rows.size(), std::min<size_t>(input.size(), limit.value_or(input.size())));
     EXPECT_EQ(sink->Satisfied(), limit && *limit <= input.size());
     const std::vector<Tuple> all = Sorted(input);
     EXPECT_TRUE(std::includes(all.begin(), all.end(), rows.begin(), rows.end()));
     std::vector<std::span<const std::byte>> pages;
-    sink->Store(7, pages);
+    TaskContext context = driver.NewContext();
+    EXPECT_TRUE(sink->Store(context, 7, pages).ok());
     EXPECT_EQ(Sorted(RowsOf(*sorting.plan, pages, 7)), rows);
   }
 }
@@ -289,7 +289,7 @@ class WindowReader {
         continue;
       }
       std::vector<std::span<const std::byte>> pages;
-      const std::vector<uint32_t> taken = sink_.StoreWindow(7, pages);
+      const std::vector<uint32_t> taken = sink_.window()->Store(7, pages);
       EXPECT_EQ(taken.size(), pages.size());
       // The tasks fill other windows meanwhile: a window that was taken does not change.
       for (uint64_t pause = random_.Below(4); pause > 0; --pause) std::this_thread::yield();
@@ -326,7 +326,8 @@ TEST(ResultSinkTest, WindowsHaveEveryRowOnce) {
     ASSERT_TRUE(driver.RunInto(sorting.schema, input, *sink, tasks).ok());
     std::vector<Tuple> rows = reader.Rows();
     std::vector<std::span<const std::byte>> pages;
-    sink->Store(7, pages);
+    TaskContext context = driver.NewContext();
+    EXPECT_TRUE(sink->Store(context, 7, pages).ok());
     for (Tuple& row : RowsOf(*sorting.plan, pages, 7)) rows.push_back(std::move(row));
     rows = Sorted(std::move(rows));
     EXPECT_EQ(rows.size(), std::min<size_t>(input.size(), limit.value_or(input.size())));
@@ -349,7 +350,8 @@ TEST(ResultSinkTest, WindowsBoundTheMemory) {
   std::vector<std::span<const std::byte>> pages;
   const size_t read = reader.Rows().size();
   EXPECT_GT(reader.windows(), 10);
-  sink->Store(7, pages);
+  TaskContext context = driver.NewContext();
+  EXPECT_TRUE(sink->Store(context, 7, pages).ok());
   EXPECT_EQ(read + RowsOf(*plan, pages, 7).size(), input.size());
   EXPECT_LT(driver.budget().most(), 3 * kWindowBytes);
 }
@@ -377,7 +379,7 @@ TEST(ResultSinkTest, AFullWindowBlocks) {
   EXPECT_EQ(task->Consume(context, chunk), Step::kBlocked);
   std::vector<std::span<const std::byte>> pages;
   const Gate* const gate = context.gate();
-  const std::vector<uint32_t> taken = sink->StoreWindow(7, pages);
+  const std::vector<uint32_t> taken = sink->window()->Store(7, pages);
   EXPECT_TRUE(gate->open());
   EXPECT_LE(RowsOf(*plan, pages, 7).size(), rows);
   EXPECT_EQ(task->Consume(context, chunk), Step::kNeedInput);
