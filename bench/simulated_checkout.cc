@@ -8,13 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "bench/two_phase/cluster.h"
+#include "bench/two_phase_backend.h"
 #include "simulation/cluster.h"
 #include "storage/channel.h"
 #include "txn/cluster_tables.h"
 #include "txn/extent_space.h"
 #include "txn/session.h"
 #include "txn/transaction_state.h"
-#include "txn/two_phase/cluster.h"
 #include "workload/checkout_backend.h"
 
 namespace nam::bench {
@@ -212,7 +213,7 @@ class TwoPhaseCheckout final : public SimulatedCheckout {
   }
 
   absl::Status Start() {
-    txn::two_phase::Cluster::Options cluster;
+    two_phase::Cluster::Options cluster;
     cluster.transport = Transport();
     for (int i = 0; i < options_.row_servers; ++i) {
       NAM_RETURN_IF_ERROR(OpenFabric(absl::StrCat("rows-", i), CardRole::kRows));
@@ -224,7 +225,7 @@ class TwoPhaseCheckout final : public SimulatedCheckout {
     NAM_RETURN_IF_ERROR(OpenFabric("manager", CardRole::kState));
     cluster.coordinators.assign(static_cast<size_t>(options_.coordinators), fabrics_.back().get());
     cluster.tables = TwoPhaseTables(options_.checkout, 1);
-    NAM_ASSIGN_OR_RETURN(cluster_, txn::two_phase::Cluster::Start(cluster));
+    NAM_ASSIGN_OR_RETURN(cluster_, two_phase::Cluster::Start(cluster));
     for (int i = 0; i < options_.client_machines; ++i) {
       NAM_RETURN_IF_ERROR(OpenFabric(absl::StrCat("client-", i), CardRole::kClients));
       clients_.push_back(fabrics_.back().get());
@@ -234,10 +235,10 @@ class TwoPhaseCheckout final : public SimulatedCheckout {
 
  private:
   /// The model already charges for each work request, and for doorbells and polls, which messages share.
-  txn::two_phase::TransportOptions Transport() const {
+  two_phase::TransportOptions Transport() const {
     const NicModel& nic = options_.nic;
     const MessageCost& message = options_.message;
-    txn::two_phase::TransportOptions transport;
+    two_phase::TransportOptions transport;
     transport.host = "any";
     transport.coalesce = false;
     transport.connections_max = 512;
@@ -256,7 +257,7 @@ class TwoPhaseCheckout final : public SimulatedCheckout {
   }
   std::vector<fabric::Fabric*> clients() override { return clients_; }
   absl::StatusOr<std::unique_ptr<txn::Session>> OpenSession(size_t machine) override {
-    txn::two_phase::SessionOptions session = kTwoPhaseCheckout;
+    two_phase::SessionOptions session = kTwoPhaseCheckout;
     session.coordinator = sessions_++;
     return cluster_->OpenSession(*clients_[machine], session);
   }
@@ -265,7 +266,7 @@ class TwoPhaseCheckout final : public SimulatedCheckout {
   std::vector<std::unique_ptr<fabric::Fabric>> fabrics_;
   std::vector<Card> cards_;
   std::vector<fabric::Fabric*> rows_, clients_;
-  std::unique_ptr<txn::two_phase::Cluster> cluster_;
+  std::unique_ptr<two_phase::Cluster> cluster_;
   uint32_t sessions_ = 0;
 };
 

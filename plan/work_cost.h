@@ -31,7 +31,7 @@ inline constexpr int64_t kMulticastStartPs = 300'000'000;
 inline constexpr int64_t kDatagramPs = 240'000;
 inline constexpr int64_t kDatagramBytePs = 83;
 
-// For shuffle-based plans only (docs/design/shuffle-baseline.md):
+// Rows that servers exchange:
 inline constexpr int64_t kRouteRowPs = 2'000;   // choosing a row's server
 inline constexpr int64_t kRouteCodePs = 1'200;  // writing a code where it is sent from
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "session/session.h"
 #include "tests/session/file_session.h"
 
@@ -206,6 +207,7 @@ TEST_F(SchemaObjectsTest, ViewsAreBoundWhereTheyAreNamed) {
   Command("create or replace view v as select a, b, c, 1 as more from t");
   EXPECT_EQ(Rows("select total from w"), (TextRows{{"100"}}));
   EXPECT_EQ(NoticeOf("drop view if exists nothing"), "view \"nothing\" does not exist, skipping");
+  EXPECT_EQ(NoticeOf("drop index if exists nothing"), "index \"nothing\" does not exist, skipping");
   Command("drop table t cascade");
   EXPECT_EQ(StateOf("select * from w"), "42P01");
 }
@@ -330,10 +332,15 @@ TEST_F(SchemaObjectsTest, ANoticeSaysWhichKindOfTableWasMade) {
   for (const char* const told :
        {"create table a1 (a int) with (storage = record)",
         "create table a2 (a int) with (storage = columnar)", "create table a3 (a int) with (versions = 2)",
-        "create table a4 with (sort_by = 'a') as select 1 as a", "create table if not exists r (a int)",
-        "create table if not exists c as select 1 as a", "set nam.default_storage = columnar",
-        "create table a5 (a int)", "create table a6 as select 1 as a"})
+        "create table a4 with (sort_by = 'a') as select 1 as a", "set nam.default_storage = columnar",
+        "create table a5 (a int)", "create table a6 as select 1 as a", "create index a1_i on a1 (a)"})
     EXPECT_EQ(NoticeOf(told), "") << told;
+  for (const auto& [skipped, name] :
+       {std::pair("create table if not exists a1 (a int) with (storage = record)", "a1"),
+        std::pair("create table if not exists a2 (a int)", "a2"),
+        std::pair("create table if not exists a6 as select 1 as a", "a6"),
+        std::pair("create index if not exists a1_i on a1 (a)", "a1_i")})
+    EXPECT_EQ(NoticeOf(skipped), absl::StrCat("relation \"", name, "\" already exists, skipping")) << skipped;
 }
 
 TEST_F(SchemaObjectsTest, SchemasKeepNamesApart) {

@@ -1,14 +1,14 @@
-#include "txn/two_phase/transport.h"
+#include "bench/two_phase/transport.h"
 
 #include <cstring>
 #include <utility>
 
 #include "base/check.h"
-#include "txn/two_phase/send_transport.h"
-#include "txn/two_phase/socket_transport.h"
-#include "txn/two_phase/wire.h"
+#include "bench/two_phase/send_transport.h"
+#include "bench/two_phase/socket_transport.h"
+#include "bench/two_phase/wire.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 
 absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(fabric::Fabric& fabric,
                                                          const TransportOptions& options) {
@@ -110,4 +110,4 @@ size_t Transport::DeliverWhole(Stream& stream, std::span<const std::byte> bytes,
   return at;
 }
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

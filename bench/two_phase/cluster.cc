@@ -1,14 +1,14 @@
-#include "txn/two_phase/cluster.h"
+#include "bench/two_phase/cluster.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "txn/two_phase/coordinator.h"
-#include "txn/two_phase/participant.h"
+#include "bench/two_phase/coordinator.h"
+#include "bench/two_phase/participant.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 namespace {
 
 constexpr uint32_t kVersionsMax = 16;
@@ -102,9 +102,9 @@ uint64_t Cluster::frames_received() const {
   return frames;
 }
 
-absl::StatusOr<std::unique_ptr<Session>> Cluster::OpenSession(fabric::Fabric& fabric,
-                                                              const SessionOptions& options) const {
+absl::StatusOr<std::unique_ptr<txn::Session>> Cluster::OpenSession(fabric::Fabric& fabric,
+                                                                   const SessionOptions& options) const {
   return two_phase::OpenSession(fabric, transport_, layout_, options);
 }
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

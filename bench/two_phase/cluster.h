@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "bench/two_phase/row_store.h"
+#include "bench/two_phase/session.h"
+#include "bench/two_phase/timestamp_service.h"
+#include "bench/two_phase/transport.h"
 #include "fabric/fabric.h"
-#include "txn/two_phase/row_store.h"
-#include "txn/two_phase/session.h"
-#include "txn/two_phase/timestamp_service.h"
-#include "txn/two_phase/transport.h"
 
 /// Two-phase commit under generalized snapshot isolation, the redesign paper's traditional protocol: the
 /// baseline for RSI.
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 
 /// A thread that serves one role. The destructor ends the thread and the role; clients see their connections
 /// end.
@@ -66,8 +66,8 @@ class Cluster {
   static absl::StatusOr<std::unique_ptr<Cluster>> Start(const Options& options);
 
   const ClusterLayout& layout() const { return layout_; }
-  absl::StatusOr<std::unique_ptr<Session>> OpenSession(fabric::Fabric& fabric,
-                                                       const SessionOptions& options = {}) const;
+  absl::StatusOr<std::unique_ptr<txn::Session>> OpenSession(fabric::Fabric& fabric,
+                                                            const SessionOptions& options = {}) const;
   /// The sum over all servers.
   uint64_t frames_received() const;
   /// Stops a server, as if it were lost. At most one call per server.
@@ -84,4 +84,4 @@ class Cluster {
   std::vector<std::unique_ptr<Server>> coordinators_;  // destroyed first
 };
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

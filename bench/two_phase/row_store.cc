@@ -1,4 +1,4 @@
-#include "txn/two_phase/row_store.h"
+#include "bench/two_phase/row_store.h"
 
 #include <xxhash.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 namespace {
 
 constexpr size_t kChunkBytes = 1 << 20;
@@ -176,4 +176,4 @@ void RowStore::ForgetDeletions() {
   }
 }
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

@@ -2,11 +2,11 @@
 
 #include <random>
 
-#include "tests/txn/two_phase/two_phase_cluster.h"
-#include "txn/two_phase/wire.h"
+#include "bench/two_phase/wire.h"
+#include "tests/bench/two_phase/two_phase_cluster.h"
 
 /// Servers whose peers break the protocol, vanish, or stop.
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 namespace {
 
 /// Talks to servers without a session.
@@ -75,14 +75,14 @@ class Stranger final : public FrameSink {
   bool lost_ = false;
 };
 
-void PutWrite(FrameWriter& writer, WriteKind kind, const Account& row) {
+void PutWrite(FrameWriter& writer, WriteKind kind, const txn::Account& row) {
   writer.Put(uint16_t{0});
   writer.Put(kind);
-  writer.PutBytes(Bytes(row));
+  writer.PutBytes(txn::Bytes(row));
 }
 
 uint32_t OwnerOf(uint64_t key) {
-  return PartitionOf(Bytes(key), 3);
+  return PartitionOf(txn::Bytes(key), 3);
 }
 
 class TwoPhaseServersTest : public ::testing::TestWithParam<Setting> {
@@ -107,7 +107,7 @@ TEST_P(TwoPhaseServersTest, NonsenseClosesTheConnectionAndNothingElse) {
   for (const std::string& address : {ParticipantOf(1), Coordinator()}) {
     for (const uint32_t length : {0u, 31u, kFrameBytesMax + 1, ~0u}) {
       refused(address, [&](std::vector<std::byte>& output) {
-        const auto bytes = Bytes(length);
+        const auto bytes = txn::Bytes(length);
         output.insert(output.end(), bytes.begin(), bytes.end());
       });
     }
@@ -185,7 +185,7 @@ TEST_P(TwoPhaseServersTest, AClientThatGoesLeavesNoLock) {
       const uint64_t key = participant == OwnerOf(1) ? 1 : participant == OwnerOf(other) ? other : 0;
       if (key == 0) continue;
       writer.Put(participant);
-      writer.Put(static_cast<uint32_t>(sizeof(uint16_t) + sizeof(WriteKind) + sizeof(Account)));
+      writer.Put(static_cast<uint32_t>(sizeof(uint16_t) + sizeof(WriteKind) + sizeof(txn::Account)));
       PutWrite(writer, WriteKind::kUpdate, {key, 99});
     }
   }
@@ -202,7 +202,7 @@ TEST_P(TwoPhaseServersTest, AClientThatGoesLeavesNoLock) {
     if (status.ok()) status = teller.Update(other, 50);
     if (status.ok()) status = teller.session->Commit().status();
     free = status.ok();
-    ASSERT_TRUE(free || AbortReasonOf(status) == AbortReason::kWriteWrite) << status;
+    ASSERT_TRUE(free || txn::AbortReasonOf(status) == txn::AbortReason::kWriteWrite) << status;
   }
   EXPECT_TRUE(free);
 }
@@ -220,7 +220,7 @@ TEST_P(TwoPhaseServersTest, LocksEndWithTheirCoordinator) {
   EXPECT_EQ(stranger.answers[0].flag, static_cast<uint8_t>(Outcome::kYes));
   ASSERT_TRUE(teller.session->Begin().ok());
   ASSERT_EQ((*teller.Read(1))->balance, 10) << "readers do not mind locks";
-  ASSERT_EQ(AbortReasonOf(teller.Update(1, 20)), AbortReason::kWriteWrite);
+  ASSERT_EQ(txn::AbortReasonOf(teller.Update(1, 20)), txn::AbortReason::kWriteWrite);
   stranger.SendAndGo();
   const Deadline deadline = cluster_.Soon();
   absl::Status status = absl::AbortedError("");
@@ -341,4 +341,4 @@ TEST(TwoPhaseModelTest, SocketsAreNotSimulated) {
 }
 
 }  // namespace
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

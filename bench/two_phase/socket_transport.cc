@@ -1,4 +1,4 @@
-#include "txn/two_phase/socket_transport.h"
+#include "bench/two_phase/socket_transport.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -14,7 +14,7 @@
 #include "base/status_macros.h"
 #include "fabric/net/socket.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 namespace {
 
 namespace net = fabric::net;
@@ -138,4 +138,4 @@ void SocketTransport::Await(FrameSink& sink, Deadline deadline) {
   }
 }
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

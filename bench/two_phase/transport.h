@@ -19,7 +19,7 @@
 /// for one peer leave together.
 ///
 ///     Output(connection) ── append frames ──▶ Receive: send all, wait, OnFrame…, OnLost ──▶ append …
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 
 /// Unique within a transport; never reused.
 using ConnectionId = StrongId<struct ConnectionTag, uint64_t>;
@@ -126,4 +126,4 @@ struct TransportOptions {
 absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(fabric::Fabric& fabric,
                                                          const TransportOptions& options);
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

@@ -31,7 +31,7 @@
 ///
 /// `id` is the sender's: its request's, or the coordinator's transaction's. A receiver of a malformed message
 /// closes the connection.
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 
 inline constexpr uint32_t kFrameBytesMax = 16u << 20;
 
@@ -134,4 +134,4 @@ class FrameReader {
   std::span<const std::byte> left_;
 };
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

@@ -1,11 +1,11 @@
-#include "txn/two_phase/coordinator.h"
+#include "bench/two_phase/coordinator.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/status_macros.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 
 Coordinator::Coordinator(Transport& transport, TimestampService& timestamps)
     : transport_(transport), timestamps_(timestamps) {
@@ -193,4 +193,4 @@ void Coordinator::Visible(const Transaction& transaction) {
        {.type = MessageType::kOutcome, .id = transaction.request, .timestamp = transaction.timestamp}});
 }
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "bench/two_phase/cluster.h"
 #include "fabric/fabric.h"
 #include "fabric/sim/world.h"
 #include "tests/txn/accounts.h"
-#include "txn/two_phase/cluster.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 
 /// The transport, and its fabric.
 struct Setting {
@@ -37,7 +37,8 @@ class TwoPhaseCluster {
     transport_ = options.transport;
     for (int i = 0; i < 3; ++i) options.participants.push_back(NewFabric());
     for (int i = 0; i < coordinators; ++i) options.coordinators.push_back(NewFabric());
-    if (options.tables.empty()) options.tables.push_back({"accounts", sizeof(Account), sizeof(uint64_t), 2});
+    if (options.tables.empty())
+      options.tables.push_back({"accounts", sizeof(txn::Account), sizeof(uint64_t), 2});
     auto cluster = Cluster::Start(options);
     EXPECT_TRUE(cluster.ok()) << cluster.status();
     cluster_ = *std::move(cluster);
@@ -69,9 +70,9 @@ class TwoPhaseCluster {
 };
 
 /// A session of a new client.
-struct Teller : AccountSession {
+struct Teller : txn::AccountSession {
   explicit Teller(TwoPhaseCluster& cluster, const SessionOptions& options = {})
-      : AccountSession(cluster.cluster().OpenSession(cluster.client(), options)) {}
+      : txn::AccountSession(cluster.cluster().OpenSession(cluster.client(), options)) {}
 };
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "txn/two_phase/row_store.h"
-#include "txn/two_phase/transport.h"
+#include "bench/two_phase/row_store.h"
+#include "bench/two_phase/transport.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 
 /// The paper's resource manager. It owns a partition of the rows, answers reads at a snapshot without looking
 /// at locks (a commit under way has a timestamp above every snapshot handed out), and takes part in commits:
@@ -44,4 +44,4 @@ class Participant final : public Role {
   absl::flat_hash_map<ConnectionId, absl::flat_hash_map<uint64_t, Transaction>> prepared_;
 };
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

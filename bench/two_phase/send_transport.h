@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "txn/two_phase/transport.h"
+#include "bench/two_phase/transport.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 
 /// Uses SEND/RECEIVE queue pairs of a fabric. The stream of frames is cut into messages of at most
 /// buffer_bytes. A SEND that finds no receive posted waits for one, so no side counts credits.
@@ -61,4 +61,4 @@ class SendTransport final : public Transport {
   int64_t accept_ns_ = 0;  // when to accept connections again
 };
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

@@ -1,4 +1,4 @@
-#include "txn/two_phase/session.h"
+#include "bench/two_phase/session.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <cstring>
 #include <random>
 
-#include "tests/txn/two_phase/two_phase_cluster.h"
+#include "tests/bench/two_phase/two_phase_cluster.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 namespace {
 
 class TwoPhaseSessionTest : public ::testing::TestWithParam<Setting> {
@@ -48,11 +48,12 @@ TEST_P(TwoPhaseSessionTest, SnapshotStaysUntilItIsTooOld) {
   writer.Create(2, 5);
   EXPECT_EQ((*reader.Read(1))->balance, 10) << "two versions are kept";
   EXPECT_FALSE(reader.Read(2)->has_value());
-  EXPECT_EQ(AbortReasonOf(reader.Update(1, 0)), AbortReason::kWriteWrite) << "known without a message";
+  EXPECT_EQ(txn::AbortReasonOf(reader.Update(1, 0)), txn::AbortReason::kWriteWrite)
+      << "known without a message";
   ASSERT_TRUE(reader.session->Begin().ok());
   writer.Set(1, 30);
   writer.Set(1, 40);
-  EXPECT_EQ(AbortReasonOf(reader.Read(1).status()), AbortReason::kSnapshotTooOld);
+  EXPECT_EQ(txn::AbortReasonOf(reader.Read(1).status()), txn::AbortReason::kSnapshotTooOld);
   EXPECT_EQ(reader.BalanceOf(1), 40) << "and the session goes on";
 }
 
@@ -66,7 +67,7 @@ TEST_P(TwoPhaseSessionTest, FirstCommitterWins) {
     ASSERT_TRUE(a.Update(0, 1).ok() && a.Update(other, 2).ok());
     ASSERT_TRUE(b.Update(other, 3).ok() && b.Update(0, 4).ok());
     a.Commits();
-    EXPECT_EQ(AbortReasonOf(b.session->Commit().status()), AbortReason::kWriteWrite);
+    EXPECT_EQ(txn::AbortReasonOf(b.session->Commit().status()), txn::AbortReason::kWriteWrite);
     EXPECT_EQ(b.BalanceOf(0), 1);
     EXPECT_EQ(b.BalanceOf(other), 2);
   }
@@ -83,10 +84,10 @@ TEST_P(TwoPhaseSessionTest, KeysAreUnique) {
   Teller a(cluster), b(cluster);
   ASSERT_TRUE(a.session->Begin().ok() && b.session->Begin().ok());
   ASSERT_TRUE(a.Insert(1, 1).ok() && b.Insert(1, 2).ok() && b.Insert(2, 2).ok() && b.Insert(3, 2).ok());
-  EXPECT_EQ(AbortReasonOf(a.Insert(1, 3)), AbortReason::kUniqueKey) << "its own";
+  EXPECT_EQ(txn::AbortReasonOf(a.Insert(1, 3)), txn::AbortReason::kUniqueKey) << "its own";
   a.Create(1, 1);
   const absl::Status status = b.session->Commit().status();
-  EXPECT_EQ(AbortReasonOf(status), AbortReason::kUniqueKey);
+  EXPECT_EQ(txn::AbortReasonOf(status), txn::AbortReason::kUniqueKey);
   EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(a.BalanceOf(2), std::nullopt);
   EXPECT_EQ(a.BalanceOf(3), std::nullopt);
@@ -123,9 +124,9 @@ TEST_P(TwoPhaseSessionTest, ADeletionThatIsForgottenIsNotTakenForNothing) {
   ASSERT_TRUE(b.session->Begin().ok() && c.session->Begin().ok());
   ASSERT_TRUE(a.session->Begin().ok() && a.Read(1).ok() && a.Delete(1).ok());
   a.Commits();
-  EXPECT_EQ(AbortReasonOf(b.Read(1).status()), AbortReason::kSnapshotTooOld);
+  EXPECT_EQ(txn::AbortReasonOf(b.Read(1).status()), txn::AbortReason::kSnapshotTooOld);
   ASSERT_TRUE(c.Insert(1, 3).ok());
-  EXPECT_EQ(AbortReasonOf(c.session->Commit().status()), AbortReason::kSnapshotTooOld);
+  EXPECT_EQ(txn::AbortReasonOf(c.session->Commit().status()), txn::AbortReason::kSnapshotTooOld);
   EXPECT_EQ(b.BalanceOf(1), std::nullopt);
   b.Create(1, 5);
   EXPECT_EQ(a.BalanceOf(1), 5);
@@ -141,7 +142,7 @@ TEST_P(TwoPhaseSessionTest, TheLastAnswersSnapshotIsUsedOnce) {
   EXPECT_EQ((*a.Read(1))->balance, 10) << "its own commit";
   b.Set(1, 20);
   EXPECT_EQ((*a.Read(1))->balance, 10);
-  EXPECT_EQ(AbortReasonOf(a.Update(1, 11)), AbortReason::kWriteWrite);
+  EXPECT_EQ(txn::AbortReasonOf(a.Update(1, 11)), txn::AbortReason::kWriteWrite);
   EXPECT_EQ(a.BalanceOf(1), 20) << "and not with the same snapshot again";
   b.Set(1, 30);
   EXPECT_EQ(a.BalanceOf(1), 30);
@@ -155,7 +156,8 @@ TEST_P(TwoPhaseSessionTest, MisuseIsRefused) {
   a.Create(1, 10);
   ASSERT_TRUE(a.session->Begin().ok());
   EXPECT_EQ(a.session->Begin().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(a.session->Insert(a.accounts, Bytes(uint64_t{1})).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(a.session->Insert(a.accounts, txn::Bytes(uint64_t{1})).code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(a.Update(1, 1).code(), absl::StatusCode::kNotFound) << "not read";
   EXPECT_EQ(a.session->Commit().status().code(), absl::StatusCode::kFailedPrecondition) << "it is over";
 }
@@ -165,9 +167,9 @@ void WriteAndReadLongBatches(const Setting& setting, bool coalesce) {
   constexpr uint64_t kRows = 1500;
   TwoPhaseCluster cluster(setting,
                           {.transport = {.coalesce = coalesce},
-                           .tables = {{"accounts", sizeof(Account), 8, 1}, {"long", kRowBytes, 8, 1}}});
+                           .tables = {{"accounts", sizeof(txn::Account), 8, 1}, {"long", kRowBytes, 8, 1}}});
   Teller teller(cluster);
-  const TableHandle table = *teller.session->OpenTable("long");
+  const txn::TableHandle table = *teller.session->OpenTable("long");
   ASSERT_TRUE(teller.session->Begin().ok());
   for (uint64_t key = 0; key < kRows; ++key) {
     std::vector<std::byte> row(kRowBytes, static_cast<std::byte>(key));
@@ -178,10 +180,10 @@ void WriteAndReadLongBatches(const Setting& setting, bool coalesce) {
   ASSERT_TRUE(teller.session->Begin().ok());
   std::vector<uint64_t> keys(kRows + 1);
   std::vector<std::byte> rows(keys.size() * kRowBytes);
-  std::vector<Lookup> lookups;
+  std::vector<txn::Lookup> lookups;
   for (uint64_t key = 0; key <= kRows; ++key) {
     keys[key] = key;
-    lookups.push_back({table, Bytes(keys[key]), std::span(rows).subspan(key * kRowBytes, kRowBytes)});
+    lookups.push_back({table, txn::Bytes(keys[key]), std::span(rows).subspan(key * kRowBytes, kRowBytes)});
   }
   ASSERT_TRUE(teller.session->Read(lookups).ok());
   for (uint64_t key = 0; key < kRows; ++key) {
@@ -217,13 +219,13 @@ void TransferConcurrently(TwoPhaseCluster& cluster, SessionOptions options, int 
     int64_t committed = 0;
     for (int i = 0; i < transfers; ++i) {
       ASSERT_TRUE(teller.session->Begin().ok());
-      Account rows[kAccounts + 2];
+      txn::Account rows[kAccounts + 2];
       uint64_t keys[kAccounts + 2];
-      std::vector<Lookup> lookups;
+      std::vector<txn::Lookup> lookups;
       for (uint64_t key = 0; key < kAccounts + 2; ++key) {
         keys[key] = key < kAccounts ? key : key == kAccounts ? 99 : 100 + client;
         lookups.push_back(
-            {teller.accounts, Bytes(keys[key]), std::as_writable_bytes(std::span(&rows[key], 1))});
+            {teller.accounts, txn::Bytes(keys[key]), std::as_writable_bytes(std::span(&rows[key], 1))});
       }
       absl::Status status = teller.session->Read(lookups);
       if (status.ok()) {
@@ -242,7 +244,7 @@ void TransferConcurrently(TwoPhaseCluster& cluster, SessionOptions options, int 
         ++committed;
         if (i % 4 == 0) ++committed_in_all;
       } else {
-        ASSERT_TRUE(AbortReasonOf(status).has_value()) << status;
+        ASSERT_TRUE(txn::AbortReasonOf(status).has_value()) << status;
       }
     }
     EXPECT_GT(committed, 0);
@@ -279,4 +281,4 @@ INSTANTIATE_TEST_SUITE_P(Settings, TwoPhaseSessionTest,
                          NameOf);
 
 }  // namespace
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

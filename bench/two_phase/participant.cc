@@ -1,6 +1,6 @@
-#include "txn/two_phase/participant.h"
+#include "bench/two_phase/participant.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 namespace {
 
 void Unlock(const auto& transaction) {
@@ -114,4 +114,4 @@ bool Participant::Decide(ConnectionId connection, const MessageHead& head) {
   return true;
 }
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

@@ -1,4 +1,4 @@
-#include "txn/two_phase/send_transport.h"
+#include "bench/two_phase/send_transport.h"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "txn/two_phase/wire.h"
+#include "bench/two_phase/wire.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 namespace {
 
 // Listeners have no completions: a server polls for connections between its messages.
@@ -187,4 +187,4 @@ void SendTransport::LetIn(FrameSink& sink) {
   }
 }
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

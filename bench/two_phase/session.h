@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "bench/two_phase/row_store.h"
+#include "bench/two_phase/transport.h"
 #include "txn/session.h"
-#include "txn/two_phase/row_store.h"
-#include "txn/two_phase/transport.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 
 /// The addresses of a cluster's servers, and its tables. The order of the participants decides each row's
 /// owner.
@@ -34,9 +34,9 @@ struct SessionOptions {
 
 /// Opens a client of two-phase commit. Once a server does not answer, or is gone, every call returns
 /// UNAVAILABLE. `fabric` is that of the transport; its clock is used.
-absl::StatusOr<std::unique_ptr<Session>> OpenSession(fabric::Fabric& fabric,
-                                                     const TransportOptions& transport,
-                                                     const ClusterLayout& cluster,
-                                                     const SessionOptions& options);
+absl::StatusOr<std::unique_ptr<txn::Session>> OpenSession(fabric::Fabric& fabric,
+                                                          const TransportOptions& transport,
+                                                          const ClusterLayout& cluster,
+                                                          const SessionOptions& options);
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "txn/two_phase/transport.h"
+#include "bench/two_phase/transport.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 
 /// Hands out the cluster's timestamps, in the memory of the process whose coordinators share it (the paper
 /// gives its baseline the same advantage). The snapshot is the largest timestamp up to which every commit is
@@ -59,4 +59,4 @@ class TimestampService {
   std::vector<Transport*> users_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

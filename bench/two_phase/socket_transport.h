@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "txn/two_phase/transport.h"
+#include "bench/two_phase/transport.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 
 /// Uses TCP sockets and one epoll, for real kernels: the protocol's only waits outside the fabric. Peers are
 /// not authenticated.
@@ -39,4 +39,4 @@ class SocketTransport final : public Transport {
   std::vector<std::byte> arrived_;
 };
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

@@ -1,4 +1,4 @@
-#include "txn/two_phase/session.h"
+#include "bench/two_phase/session.h"
 
 #include <algorithm>
 #include <optional>
@@ -8,25 +8,25 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "txn/two_phase/wire.h"
+#include "bench/two_phase/wire.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 namespace {
 
 // The head of a row in a frame: table, key and state.
 constexpr size_t kRowHeadBytes = 16;
 
-class ClientSession final : public Session, private FrameSink {
+class ClientSession final : public txn::Session, private FrameSink {
  public:
   ClientSession(std::unique_ptr<Transport> transport, const ClusterLayout& cluster,
                 const SessionOptions& options, Clock& clock)
       : transport_(std::move(transport)), tables_(cluster.tables), options_(options), clock_(clock) {}
   absl::Status Connect(const ClusterLayout& cluster);
 
-  absl::StatusOr<TableHandle> OpenTable(const std::string& name) override;
+  absl::StatusOr<txn::TableHandle> OpenTable(const std::string& name) override;
   absl::Status Begin() override;
-  absl::Status Read(std::span<Lookup> lookups) override;
-  absl::Status Write(std::span<const RowWrite> writes) override;
+  absl::Status Read(std::span<txn::Lookup> lookups) override;
+  absl::Status Write(std::span<const txn::RowWrite> writes) override;
   absl::StatusOr<uint64_t> Commit() override;
   void Abort() override { active_ = false; }
   uint64_t snapshot() const override { return snapshot_; }
@@ -47,20 +47,20 @@ class ClientSession final : public Session, private FrameSink {
   bool ReadRows(size_t participant, uint32_t count, FrameReader body);
 
   absl::Status CheckActive() const;
-  absl::Status CheckTable(TableHandle handle, size_t bytes, bool whole_row) const;
+  absl::Status CheckTable(txn::TableHandle handle, size_t bytes, bool whole_row) const;
   RowName NameOf(uint32_t table, std::span<const std::byte> row) const;
   Pending* PendingOf(const RowName& name);
-  absl::Status WriteOwn(const RowWrite& write, Pending& own);
-  absl::Status WriteNew(const RowWrite& write, const RowName& name);
+  absl::Status WriteOwn(const txn::RowWrite& write, Pending& own);
+  absl::Status WriteNew(const txn::RowWrite& write, const RowName& name);
   void AddPending(const RowName& name, uint32_t table, WriteKind kind, std::span<const std::byte> row);
   absl::Status End(absl::Status status);
-  absl::Status Conflict(AbortReason reason, uint32_t table);
+  absl::Status Conflict(txn::AbortReason reason, uint32_t table);
   /// Waits for `awaited_` answers.
   absl::Status Await();
   absl::Status AskSnapshot();
   absl::Status SendReads();
   absl::Status SendCommit(uint64_t* parts);
-  absl::Status TakeLookup(Lookup& lookup, uint8_t state);
+  absl::Status TakeLookup(txn::Lookup& lookup, uint8_t state);
   absl::Status CommitError() const;
 
   const std::unique_ptr<Transport> transport_;
@@ -84,7 +84,7 @@ class ClientSession final : public Session, private FrameSink {
   uint64_t request_ = 0;
   uint32_t awaited_ = 0;
   MessageHead answer_;  // the coordinator's
-  std::span<Lookup> lookups_;
+  std::span<txn::Lookup> lookups_;
   std::vector<uint8_t> states_;                  // by place in lookups_
   std::vector<std::vector<uint32_t>> asked_of_;  // by participant: places in lookups_
 };
@@ -163,15 +163,15 @@ absl::Status ClientSession::End(absl::Status status) {
   return status;
 }
 
-absl::Status ClientSession::Conflict(AbortReason reason, uint32_t table) {
-  return End(AbortStatus(reason, tables_[table].name));
+absl::Status ClientSession::Conflict(txn::AbortReason reason, uint32_t table) {
+  return End(txn::AbortStatus(reason, tables_[table].name));
 }
 
 // -- Begin and Read.
 
-absl::StatusOr<TableHandle> ClientSession::OpenTable(const std::string& name) {
+absl::StatusOr<txn::TableHandle> ClientSession::OpenTable(const std::string& name) {
   for (uint32_t i = 0; i < tables_.size(); ++i) {
-    if (tables_[i].name == name) return TableHandle{i};
+    if (tables_[i].name == name) return txn::TableHandle{i};
   }
   return absl::NotFoundError(absl::StrCat("no table ", name));
 }
@@ -211,7 +211,7 @@ absl::Status ClientSession::CheckActive() const {
   return absl::OkStatus();
 }
 
-absl::Status ClientSession::CheckTable(TableHandle handle, size_t bytes, bool whole_row) const {
+absl::Status ClientSession::CheckTable(txn::TableHandle handle, size_t bytes, bool whole_row) const {
   if (handle.value >= tables_.size()) return absl::InvalidArgumentError("a table that is not open");
   const TableLayout& table = tables_[handle.value];
   const uint32_t wanted = whole_row ? table.row_bytes : table.key_bytes;
@@ -231,9 +231,9 @@ ClientSession::Pending* ClientSession::PendingOf(const RowName& name) {
   return found == names_.end() ? nullptr : &writes_[found->second];
 }
 
-absl::Status ClientSession::Read(std::span<Lookup> lookups) {
+absl::Status ClientSession::Read(std::span<txn::Lookup> lookups) {
   NAM_RETURN_IF_ERROR(CheckActive());
-  for (const Lookup& lookup : lookups) {
+  for (const txn::Lookup& lookup : lookups) {
     NAM_RETURN_IF_ERROR(CheckTable(lookup.table, lookup.key.size(), false));
     NAM_RETURN_IF_ERROR(CheckTable(lookup.table, lookup.row.size(), true));
   }
@@ -242,7 +242,7 @@ absl::Status ClientSession::Read(std::span<Lookup> lookups) {
   for (std::vector<uint32_t>& asked : asked_of_) asked.clear();
   const auto participants = static_cast<uint32_t>(participants_.size());
   for (uint32_t i = 0; i < lookups.size(); ++i) {
-    Lookup& lookup = lookups[i];
+    txn::Lookup& lookup = lookups[i];
     const Pending* const write = PendingOf(NameOf(lookup.table.value, lookup.key));
     if (write == nullptr) {
       asked_of_[PartitionOf(lookup.key, participants)].push_back(i);
@@ -292,8 +292,8 @@ absl::Status ClientSession::SendReads() {
   return absl::OkStatus();
 }
 
-absl::Status ClientSession::TakeLookup(Lookup& lookup, uint8_t state) {
-  if ((state & kRowTooOld) != 0) return Conflict(AbortReason::kSnapshotTooOld, lookup.table.value);
+absl::Status ClientSession::TakeLookup(txn::Lookup& lookup, uint8_t state) {
+  if ((state & kRowTooOld) != 0) return Conflict(txn::AbortReason::kSnapshotTooOld, lookup.table.value);
   lookup.found = (state & kFound) != 0;
   if (lookup.found) known_[NameOf(lookup.table.value, lookup.key)] = (state & kNewer) != 0;
   return absl::OkStatus();
@@ -311,13 +311,15 @@ void ClientSession::AddPending(const RowName& name, uint32_t table, WriteKind ki
   written_.resize(writes_.back().at + tables_[table].row_bytes);
 }
 
-absl::Status ClientSession::Write(std::span<const RowWrite> writes) {
+absl::Status ClientSession::Write(std::span<const txn::RowWrite> writes) {
   NAM_RETURN_IF_ERROR(CheckActive());
-  for (const RowWrite& write : writes) {
-    if (write.kind == RowWrite::Kind::kLock) return absl::UnimplementedError("this protocol locks no rows");
-    NAM_RETURN_IF_ERROR(CheckTable(write.table, write.row.size(), write.kind != RowWrite::Kind::kDelete));
+  for (const txn::RowWrite& write : writes) {
+    if (write.kind == txn::RowWrite::Kind::kLock)
+      return absl::UnimplementedError("this protocol locks no rows");
+    NAM_RETURN_IF_ERROR(
+        CheckTable(write.table, write.row.size(), write.kind != txn::RowWrite::Kind::kDelete));
   }
-  for (const RowWrite& write : writes) {
+  for (const txn::RowWrite& write : writes) {
     const RowName name = NameOf(write.table.value, write.row);
     Pending* const own = PendingOf(name);
     NAM_RETURN_IF_ERROR(own != nullptr ? WriteOwn(write, *own) : WriteNew(write, name));
@@ -326,13 +328,13 @@ absl::Status ClientSession::Write(std::span<const RowWrite> writes) {
 }
 
 // Changes a row that the transaction has already written.
-absl::Status ClientSession::WriteOwn(const RowWrite& write, Pending& own) {
+absl::Status ClientSession::WriteOwn(const txn::RowWrite& write, Pending& own) {
   const bool deleted = own.kind == WriteKind::kDelete;
-  if (write.kind == RowWrite::Kind::kInsert && !deleted)
-    return Conflict(AbortReason::kUniqueKey, write.table.value);
-  if (write.kind != RowWrite::Kind::kInsert && deleted)
+  if (write.kind == txn::RowWrite::Kind::kInsert && !deleted)
+    return Conflict(txn::AbortReason::kUniqueKey, write.table.value);
+  if (write.kind != txn::RowWrite::Kind::kInsert && deleted)
     return End(absl::NotFoundError("the row was deleted"));
-  if (write.kind == RowWrite::Kind::kDelete) {
+  if (write.kind == txn::RowWrite::Kind::kDelete) {
     own.withdrawn = own.fresh;
     own.kind = WriteKind::kDelete;
     return absl::OkStatus();
@@ -343,18 +345,18 @@ absl::Status ClientSession::WriteOwn(const RowWrite& write, Pending& own) {
   return absl::OkStatus();
 }
 
-absl::Status ClientSession::WriteNew(const RowWrite& write, const RowName& name) {
+absl::Status ClientSession::WriteNew(const txn::RowWrite& write, const RowName& name) {
   const auto known = known_.find(name);
-  if (write.kind == RowWrite::Kind::kInsert) {
-    if (known != known_.end()) return Conflict(AbortReason::kUniqueKey, write.table.value);
+  if (write.kind == txn::RowWrite::Kind::kInsert) {
+    if (known != known_.end()) return Conflict(txn::AbortReason::kUniqueKey, write.table.value);
     AddPending(name, write.table.value, WriteKind::kInsert, write.row);
     return absl::OkStatus();
   }
   if (known == known_.end()) return End(absl::NotFoundError("this transaction has not read the row"));
   // Another client was faster: a try would fail.
-  if (known->second) return Conflict(AbortReason::kWriteWrite, write.table.value);
+  if (known->second) return Conflict(txn::AbortReason::kWriteWrite, write.table.value);
   AddPending(name, write.table.value,
-             write.kind == RowWrite::Kind::kDelete ? WriteKind::kDelete : WriteKind::kUpdate, write.row);
+             write.kind == txn::RowWrite::Kind::kDelete ? WriteKind::kDelete : WriteKind::kUpdate, write.row);
   return absl::OkStatus();
 }
 
@@ -428,11 +430,11 @@ absl::Status ClientSession::CommitError() const {
     case Outcome::kYes:
       return absl::OkStatus();
     case Outcome::kWriteWrite:
-      return AbortStatus(AbortReason::kWriteWrite, "found by two-phase commit");
+      return txn::AbortStatus(txn::AbortReason::kWriteWrite, "found by two-phase commit");
     case Outcome::kTooOld:
-      return AbortStatus(AbortReason::kSnapshotTooOld, "found by two-phase commit");
+      return txn::AbortStatus(txn::AbortReason::kSnapshotTooOld, "found by two-phase commit");
     case Outcome::kUniqueKey:
-      return AbortStatus(AbortReason::kUniqueKey, "found by two-phase commit");
+      return txn::AbortStatus(txn::AbortReason::kUniqueKey, "found by two-phase commit");
     case Outcome::kUnavailable:
       return absl::UnavailableError("two-phase commit: a participant is gone");
   }
@@ -441,17 +443,17 @@ absl::Status ClientSession::CommitError() const {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Session>> OpenSession(fabric::Fabric& fabric,
-                                                     const TransportOptions& transport,
-                                                     const ClusterLayout& cluster,
-                                                     const SessionOptions& options) {
+absl::StatusOr<std::unique_ptr<txn::Session>> OpenSession(fabric::Fabric& fabric,
+                                                          const TransportOptions& transport,
+                                                          const ClusterLayout& cluster,
+                                                          const SessionOptions& options) {
   TransportOptions mine = transport;
   mine.host.clear();  // it does not listen
   mine.connections_max = static_cast<uint32_t>(cluster.participants.size() + 1);
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<Transport> opened, OpenTransport(fabric, mine));
   auto session = std::make_unique<ClientSession>(std::move(opened), cluster, options, fabric.clock());
   NAM_RETURN_IF_ERROR(session->Connect(cluster));
-  return std::unique_ptr<Session>(std::move(session));
+  return std::unique_ptr<txn::Session>(std::move(session));
 }
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

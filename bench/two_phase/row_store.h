@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "txn/two_phase/wire.h"
+#include "bench/two_phase/wire.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 
 /// A table of the cluster; each participant holds the rows whose keys hash to it.
 struct TableLayout {
@@ -114,4 +114,4 @@ class RowStore {
   uint64_t forgotten_ = 0;  // the youngest deletion whose row is gone
 };
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase

@@ -6,11 +6,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "txn/two_phase/timestamp_service.h"
-#include "txn/two_phase/transport.h"
-#include "txn/two_phase/wire.h"
+#include "bench/two_phase/timestamp_service.h"
+#include "bench/two_phase/transport.h"
+#include "bench/two_phase/wire.h"
 
-namespace nam::txn::two_phase {
+namespace nam::bench::two_phase {
 
 /// The paper's transaction manager, with a timestamp service of its own process. Any number of coordinators
 /// may share the service and the participants; a client uses one of them.
@@ -84,4 +84,4 @@ class Coordinator final : public Role {
   bool failed_ = false;
 };
 
-}  // namespace nam::txn::two_phase
+}  // namespace nam::bench::two_phase
