@@ -60,18 +60,16 @@ absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(fabric::sim::World& worl
                                                         const ClusterOptions& options) {
   std::unique_ptr<Cluster> cluster(new Cluster(world, options));
   NAM_RETURN_IF_ERROR(cluster->StartCatalog());
-  for (int i = 0; i < options.memory_servers; ++i) NAM_RETURN_IF_ERROR(cluster->AddMemoryServer());
+  for (int i = 0; i < options.memory_servers; ++i) {
+    cluster->memory_.emplace_back().host = absl::StrCat(options.shared_hosts ? "server-" : "memory-", i);
+  }
   for (int i = 0; i < options.compute_servers; ++i) {
     cluster->compute_.emplace_back().host = absl::StrCat(options.shared_hosts ? "server-" : "compute-", i);
   }
-  for (Slot& slot : cluster->compute_) NAM_RETURN_IF_ERROR(cluster->StartServer(Role::kCompute, slot));
+  for (const Role role : {Role::kMemory, Role::kCompute}) {
+    for (Slot& slot : cluster->slots(role)) NAM_RETURN_IF_ERROR(cluster->StartServer(role, slot));
+  }
   return cluster;
-}
-
-absl::Status Cluster::AddMemoryServer() {
-  const size_t number = memory_.size();
-  memory_.emplace_back().host = absl::StrCat(options_.shared_hosts ? "server-" : "memory-", number);
-  return StartServer(Role::kMemory, memory_.back());
 }
 
 Cluster::~Cluster() {

@@ -118,8 +118,6 @@ class Cluster {
   void Leave(int number);
   /// The number of servers that ended themselves after the cluster gave them up, as `nam memserver` does.
   int given_up() const { return given_up_; }
-  /// One more of them joins.
-  absl::Status AddMemoryServer();
   /// Removes a killed server and restarts it empty. UNAVAILABLE if it cannot join yet: retry later.
   absl::Status Restart(Role role, int number);
 
