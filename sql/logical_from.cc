@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
