@@ -117,6 +117,12 @@ absl::Status PipelinePreparation::MakeSource() {
     out_.source = std::make_unique<ValuesSource>(values->rows, plan_.schemas[0]);
     return absl::OkStatus();
   }
+  if (const auto* files = std::get_if<plan::FileSource>(&plan_.source);
+      files != nullptr && stage_.inputs().file_rows) {
+    NAM_ASSIGN_OR_RETURN(out_.source,
+                         stage_.inputs().file_rows(*files, plan_.schemas[0], stage_.inputs().threads));
+    return absl::OkStatus();
+  }
   return NotRun("this source of a pipeline");
 }
 

@@ -12,6 +12,7 @@
 #include "plan/flow.h"
 #include "plan/function.h"
 #include "plan/slot_of.h"
+#include "plan/table_schema.h"
 #include "types/sql_error.h"
 
 namespace nam::optimizer {
@@ -97,6 +98,7 @@ absl::StatusOr<Flow> TreeLowering::Lower(const Node& node, const ColumnSet& need
     using Result = absl::StatusOr<Flow>;
     Result operator()(const lg::Scan&) const { NAM_CHECK(false, "a join block"); }
     Result operator()(const lg::Values&) const { return to.LowerValues(node); }
+    Result operator()(const lg::FileScan&) const { return to.LowerFileScan(node, needed); }
     Result operator()(const lg::Filter&) const { return to.LowerFilter(node, needed); }
     Result operator()(const lg::Project&) const { return to.LowerProject(node, needed, rows_wanted); }
     Result operator()(const lg::Join&) const { return to.LowerJoin(node, needed); }
@@ -226,6 +228,31 @@ absl::StatusOr<Flow> TreeLowering::LowerValues(const Node& node) {
                            .after = {},
                            .stage = Flow::kSession},
               .layout = LayoutOf(node.columns)};
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerFileScan(const Node& node, const ColumnSet& needed) {
+  const auto& scan = *node.As<lg::FileScan>();
+  Layout layout;
+  for (const Column& column : node.columns) {
+    if (needed.contains(column.ref)) layout.push_back(column.ref);
+  }
+  std::sort(layout.begin(), layout.end());
+  plan::FileSource source{scan.files, scan.table->name(), {}, {}};
+  plan::Schema schema;
+  for (const ColumnRef column : layout) {
+    source.columns.push_back(static_cast<uint32_t>(column.column));
+    source.column_names.push_back(scan.table->columns(column.column).name());
+    NAM_ASSIGN_OR_RETURN(plan::Slot slot, plan::SlotOfColumn(*scan.table, source.columns.back()));
+    schema.push_back(std::move(slot));
+  }
+  return Flow{.pipeline = {.source = std::move(source),
+                           .steps = {},
+                           .sink = {},
+                           .schemas = {std::move(schema)},
+                           .estimates = {{static_cast<double>(scan.table->rows()), 1}},
+                           .after = {},
+                           .stage = Flow::kSession},
+              .layout = std::move(layout)};
 }
 
 absl::StatusOr<Flow> TreeLowering::LowerFilter(const Node& node, const ColumnSet& needed) {

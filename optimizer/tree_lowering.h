@@ -36,6 +36,7 @@ class TreeLowering {
 
   // lower_tree.cc
   absl::StatusOr<Flow> LowerValues(const Node& node);
+  absl::StatusOr<Flow> LowerFileScan(const Node& node, const ColumnSet& needed);
   absl::StatusOr<Flow> LowerFilter(const Node& node, const ColumnSet& needed);
   absl::StatusOr<Flow> LowerProject(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
   absl::StatusOr<Flow> LowerSort(const Node& node, const ColumnSet& needed, int64_t rows_wanted);

@@ -139,6 +139,7 @@ class ParallelCopy {
       if (!*more) break;
     }
     if (batch.rows() == 0) return absl::OkStatus();
+    batch.set_place(rows.portion().number);
     NAM_RETURN_IF_ERROR(loader_.Append(batch));
     rows_ += batch.rows();
     Tell();

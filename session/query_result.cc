@@ -13,13 +13,14 @@ namespace nam::session {
 
 absl::StatusOr<std::unique_ptr<execution::LocalStage>> QueryResult::PrepareStage(
     const plan::PhysicalPlan& plan, plan::TableMetadata tables, uint64_t budget_bytes, Clock& clock,
-    const std::atomic<bool>& cancel, execution::SortScratch scratch) {
+    const std::atomic<bool>& cancel, execution::SortScratch scratch, execution::FileRowsSource files) {
   execution::StageInputs inputs;
   inputs.plan = plan;
   inputs.tables = std::move(tables);
   inputs.stage = static_cast<uint32_t>(plan.stages.size()) - 1;
   inputs.settings.set_result_bytes_max(budget_bytes);
   inputs.sort_scratch = std::move(scratch);
+  inputs.file_rows = std::move(files);
   inputs.client_sink =
       [this](const plan::Schema& schema,
              execution::MemoryBudget& budget) -> absl::StatusOr<std::unique_ptr<execution::Sink>> {

@@ -110,6 +110,26 @@ TEST_F(AppendTest, ATableOfAQueryHasTheTypesOfTheQuery) {
             (TextRows{{"3.00", "9000000000.5"}, {"0.250", "9000000000.5"}}));
 }
 
+TEST_F(AppendTest, ALimitReturnsTheFirstRowsOfTheLoadedFile) {
+  std::string text = "n,s\n";
+  for (int i = 0; i < 300'000; ++i) absl::StrAppend(&text, i, ",a text of some length\n");
+  const std::string path = Write("order.csv", text);
+  Command(absl::StrCat("create table made as from '", path, "'"));
+  Command("create table copied (n int, s text) with (storage = columnar)");
+  Command(absl::StrCat("copy copied from '", path, "' (format csv, header)"));
+  Command("insert into copied values (-1, 'later')");
+  for (const char* const table : {"made", "copied"}) {
+    EXPECT_EQ(Rows(absl::StrCat("select n from ", table, " limit 3")), (TextRows{{"0"}, {"1"}, {"2"}}));
+    EXPECT_EQ(Rows(absl::StrCat("select n + 1 from ", table, " limit 2 offset 99990")),
+              (TextRows{{"99991"}, {"99992"}}));
+    EXPECT_EQ(Rows(absl::StrCat("select count(*), count(distinct n) from (select n from ", table,
+                                " limit 300001) l")),
+              absl::string_view(table) == "made" ? (TextRows{{"300000", "300000"}})
+                                                 : (TextRows{{"300001", "300001"}}));
+  }
+  EXPECT_EQ(Rows("select n from copied where n < 0 limit 1"), (TextRows{{"-1"}})) << "not in the first chain";
+}
+
 TEST_F(AppendTest, ATableMayBeMadeOfAFile) {
   const std::string people = Write("people.csv", "ID;Name;born;balance\n1;Ada;1815-12-10;1.5\n2;;;\n");
   EXPECT_EQ(Command(absl::StrCat("create table people as select * from read_csv('", people, "')")),
