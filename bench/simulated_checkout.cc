@@ -155,6 +155,7 @@ class RsiCheckout final : public SimulatedCheckout {
       backends_.push_back(std::make_unique<RsiBackend>(clients_.back()->attachment()));
     }
     // Creates the transaction state before there are rows.
+    NAM_RETURN_IF_ERROR(AimAtFirstServer());
     NAM_RETURN_IF_ERROR(backends_[0]->OpenSession().status());
     NAM_RETURN_IF_ERROR(FindState());
     NAM_RETURN_IF_ERROR(
@@ -186,6 +187,20 @@ class RsiCheckout final : public SimulatedCheckout {
     if (card.role == CardRole::kRows) return "a word of rows, indexes or logs";
     if (where.rkey != state_.rkey || where.offset < state_.offset) return "one word";
     return NameOfStateWord(where.offset - state_.offset);
+  }
+  /// An allocation's number picks the server where a table's extents begin (txn/table_extents.cc). Numbers
+  /// come in order: spends those before one that picks memory-0.
+  absl::Status AimAtFirstServer() {
+    catalog::Attachment& attachment = clients_[0]->attachment();
+    const auto servers = static_cast<uint64_t>(options_.row_servers) + 1;
+    uint64_t spent = 0;
+    do {
+      NAM_ASSIGN_OR_RETURN(const AllocationId allocation,
+                           attachment.catalog().BeginLoad(attachment.member(), "spent", /*replace=*/false));
+      NAM_RETURN_IF_ERROR(attachment.catalog().AbortLoad(allocation));
+      spent = allocation.value();
+    } while ((spent + 1) % servers != 0);
+    return absl::OkStatus();
   }
   absl::Status FindState() {
     catalog::Attachment& attachment = clients_[0]->attachment();

@@ -114,7 +114,6 @@ absl::Status PipelinePreparation::MakeSource() {
   if (const auto* receive = std::get_if<plan::ExchangeReceive>(&plan_.source))
     return MakeExchangeSource(*receive);
   if (const auto* values = std::get_if<plan::ValuesSource>(&plan_.source)) {
-    if (!stage_.of_session_) return NotRun("values on compute servers");
     out_.source = std::make_unique<ValuesSource>(values->rows, plan_.schemas[0]);
     return absl::OkStatus();
   }
