@@ -164,8 +164,8 @@ double Cardinalities::Estimate(const lg::Node& node) const {
 
     double Below() const { return all.RowsOf(node.input()); }
     double operator()(const lg::Scan& scan) const { return static_cast<double>(scan.table->rows()); }
-    double operator()(const lg::FileScan& files) const { return static_cast<double>(files.table->rows()); }
     double operator()(const lg::Values& values) const { return static_cast<double>(values.rows.size()); }
+    double operator()(const lg::FileScan& scan) const { return static_cast<double>(scan.table->rows()); }
     double operator()(const lg::Filter& filter) const { return Below() * all.ShareOf(filter.conditions); }
     double operator()(const lg::Project&) const { return Below(); }
     double operator()(const lg::Join&) const { return all.JoinRows(node); }

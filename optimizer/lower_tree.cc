@@ -98,6 +98,7 @@ absl::StatusOr<Flow> TreeLowering::Lower(const Node& node, const ColumnSet& need
     using Result = absl::StatusOr<Flow>;
     Result operator()(const lg::Scan&) const { NAM_CHECK(false, "a join block"); }
     Result operator()(const lg::Values&) const { return to.LowerValues(node); }
+    Result operator()(const lg::FileScan&) const { return to.LowerFileScan(node, needed); }
     Result operator()(const lg::Filter&) const { return to.LowerFilter(node, needed); }
     Result operator()(const lg::Project&) const { return to.LowerProject(node, needed, rows_wanted); }
     Result operator()(const lg::Join&) const { return to.LowerJoin(node, needed); }
@@ -112,7 +113,6 @@ absl::StatusOr<Flow> TreeLowering::Lower(const Node& node, const ColumnSet& need
     Result operator()(const lg::With&) const { return to.LowerWith(node, needed, rows_wanted); }
     Result operator()(const lg::CteScan&) const { return to.LowerCteScan(node, needed); }
     Result operator()(const lg::Series&) const { return to.LowerSeries(node, needed); }
-    Result operator()(const lg::FileScan&) const { return to.LowerFileScan(node, needed); }
   };
   return std::visit(Visitor{*this, node, needed, rows_wanted}, node.op);
 }

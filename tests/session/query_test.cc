@@ -235,19 +235,6 @@ TEST_F(QueryTest, ExplainAsJsonIsOneDocument) {
   EXPECT_EQ(claimed.at("steps").size(), 1u);
 }
 
-TEST_F(QueryTest, BuildSidesHaveABound) {
-  SmallTable large{{"large", {{"k", Type::Integer()}}, {}, ""}, {}};
-  for (int64_t i = 0; i < 100'000; ++i) large.rows.push_back({Value::Integer(i * 1'000'003)});
-  ASSERT_TRUE(Load(cluster_->attachment(), large, {}).ok());
-  const std::string query = "select count(*) from large a, large b where a.k = b.k";
-  Rows("set nam.build_mib_max = 1");
-  EXPECT_EQ(Rows(query), (TextRows{{"100000"}})) << "by parts";
-  Rows("set nam.join = pipelined");
-  EXPECT_EQ(Error(query).sqlstate, "53200");
-  Rows("set nam.build_mib_max = 4096");
-  EXPECT_EQ(Rows(query), (TextRows{{"100000"}}));
-}
-
 TEST_F(QueryTest, DeepExpressionsRunOrAreRefused) {
   const auto chain = [](int terms) {
     std::string text = "id";

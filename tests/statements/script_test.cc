@@ -31,17 +31,16 @@ std::string ErrorOf(const std::string& text) {
 
 TEST(ScriptTest, HasStepsOfCases) {
   const Script script = ParseScript(kScript).value();
-  ASSERT_EQ(script.steps.size(), 4u);
-  const std::string kExpected[][5] = {{"", "", "create table t (id int)", "CREATE TABLE", "2"},
-                                      {"One", "", "select id,\n  n from t", "1,2 | 3,4 | 5,6", "6"},
-                                      {"One", "other", "begin", "BEGIN warns 25001", "10"},
-                                      {"Two", "", "insert into t values (1)", "error 23505", "12"}};
-  for (int i = 0; i < 4; ++i) {
-    const ScriptStep& step = script.steps[i];
-    const std::string found[] = {step.in_case, step.session, step.statement, step.expected,
-                                 absl::StrCat(step.line)};
-    for (int j = 0; j < 5; ++j) EXPECT_EQ(found[j], kExpected[i][j]) << i;
-  }
+  std::string steps;
+  for (const ScriptStep& step : script.steps)
+    absl::StrAppend(&steps, step.line, ": ", step.in_case, "/", step.session, "/", step.statement, "/",
+                    step.expected, "\n");
+  EXPECT_EQ(steps, R"(2: //create table t (id int)/CREATE TABLE
+6: One//select id,
+  n from t/1,2 | 3,4 | 5,6
+10: One/other/begin/BEGIN warns 25001
+12: Two//insert into t values (1)/error 23505
+)");
 }
 
 TEST(ScriptTest, ErrorsNameTheLine) {
