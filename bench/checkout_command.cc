@@ -9,6 +9,7 @@
 #include "bench/checkout_figure.h"
 #include "bench/checkout_peers.h"
 #include "bench/commands.h"
+#include "bench/two_phase_backend.h"
 #include "terminal/plot.h"
 #include "workload/checkout_run.h"
 
@@ -54,7 +55,7 @@ class CheckoutWork {
     if (side == "SQLite") return RunSqlite();
     if (side == "rsi") return RunRsi(1);
     if (side == "rsi, 4 versions") return RunRsi(4);
-    using Kind = txn::two_phase::TransportOptions::Kind;
+    using Kind = two_phase::TransportOptions::Kind;
     return RunTwoPhase(side == "2pc-tcp" ? Kind::kSocket : Kind::kSend);
   }
 
@@ -81,7 +82,7 @@ class CheckoutWork {
     return RunEngine(backend, versions);
   }
 
-  absl::StatusOr<double> RunTwoPhase(txn::two_phase::TransportOptions::Kind kind) {
+  absl::StatusOr<double> RunTwoPhase(two_phase::TransportOptions::Kind kind) {
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TwoPhaseBackend> backend,
                          TwoPhaseBackend::Open({.transport = kind, .fabric = attachment_->fabric().kind()}));
     return RunEngine(*backend, 1);

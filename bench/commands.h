@@ -19,8 +19,6 @@ std::unique_ptr<Command> MulticastCommand();
 /// RSI beside a loop without transactions, SQLite and two-phase commit; in `sim` figure 6 of the redesign
 /// paper.
 std::unique_ptr<Command> CheckoutCommand();
-/// Pipelined plans beside shuffle-based ones.
-std::unique_ptr<Command> ShuffleCommand();
 
 // Joins and groups.
 std::unique_ptr<Command> JoinCommand();

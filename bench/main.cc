@@ -21,7 +21,7 @@ class BenchCommandLine final : public CommandLine {
       : CommandLine("nam bench", "Benchmarks of NAM and of peers, in one process tree", "bench", {}) {
     for (const auto make :
          {CheckoutCommand, SsbCommand, TpchCommand, FabricCommand, PrefetchCommand, MulticastCommand,
-          ShuffleCommand, Figure7Command, CalibrateCommand, JoinCommand, AggregateCommand, ChoiceCommand})
+          Figure7Command, CalibrateCommand, JoinCommand, AggregateCommand, ChoiceCommand})
       AddCommand(*commands_.emplace_back(make()));
     NameEnvironment(app_);
   }

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/host_memory.h"
 #include "base/status_macros.h"
 #include "cli/interrupts.h"
 #include "terminal/exit_codes.h"
@@ -23,15 +22,9 @@ namespace {
 constexpr int kClientsMax = 10'000;               // each is a thread
 constexpr uint64_t kExpectedPerSecond = 200'000;  // orders of a client, to reserve memory
 constexpr uint64_t kExpectedMax = 2'000'000;
-constexpr uint64_t kUnknownHostBytes = uint64_t{64} << 30;
 
 absl::StatusOr<CheckoutRunOptions> RunOptionsOf(const CheckoutCommandOptions& options) {
   const auto refuse = [](const std::string& why) { return absl::InvalidArgumentError(why); };
-  if (options.protocol != "rsi" && options.protocol != "2pc-tcp" && options.protocol != "2pc-send") {
-    return refuse(absl::StrCat("--protocol is rsi, 2pc-tcp or 2pc-send, not ", options.protocol));
-  }
-  if (options.fabric != "shm" && options.fabric != "tcp") return refuse("--fabric is shm or tcp");
-  if (options.participants < 1 || options.participants > 64) return refuse("--participants is 1 to 64");
   if (options.clients < 1 || options.clients > kClientsMax)
     return refuse(absl::StrCat("--clients is 1 to ", kClientsMax));
   if (options.seconds <= 0 && options.transactions == 0) return refuse("--seconds is more than 0");
@@ -59,26 +52,14 @@ absl::StatusOr<CheckoutRunOptions> RunOptionsOf(const CheckoutCommandOptions& op
 }
 
 Json CheckoutConfigJson(const CheckoutCommandOptions& options, uint64_t products) {
-  Json config{{"protocol", options.protocol}, {"clients", options.clients},
-              {"seconds", options.seconds},   {"transactions", options.transactions},
-              {"products", products},         {"product_bytes", options.product_bytes},
-              {"versions", options.versions}, {"zipf", options.zipf},
+  return Json{{"clients", options.clients},
+              {"seconds", options.seconds},
+              {"transactions", options.transactions},
+              {"products", products},
+              {"product_bytes", options.product_bytes},
+              {"versions", options.versions},
+              {"zipf", options.zipf},
               {"seed", options.seed}};
-  if (options.protocol != "rsi") config["participants"] = options.participants;
-  if (options.protocol == "2pc-send") config["fabric"] = options.fabric;
-  return config;
-}
-
-absl::StatusOr<std::unique_ptr<CheckoutBackend>> OpenTwoPhase(const CheckoutCommandOptions& options) {
-  const bool sockets = options.protocol == "2pc-tcp";
-  TwoPhaseBackend::Options servers;
-  servers.transport = sockets ? txn::two_phase::TransportOptions::Kind::kSocket
-                              : txn::two_phase::TransportOptions::Kind::kSend;
-  if (!sockets) {
-    NAM_ASSIGN_OR_RETURN(servers.fabric, fabric::ParseRealKind(options.fabric));
-  }
-  servers.participants = options.participants;
-  return TwoPhaseBackend::Open(servers);
 }
 
 /// Ctrl-C reaches the run: its load, or its clients.
@@ -134,7 +115,7 @@ int RunOn(CheckoutBackend& backend, const CheckoutCommandOptions& options,
     std::cout << report.ToString();
   }
   if (interrupts.Seen()) {
-    if (options.protocol == "rsi") std::cerr << "nam: interrupted; the run's tables are dropped again\n";
+    std::cerr << "nam: interrupted; the run's tables are dropped again\n";
     return outcome->ok() ? kExitInterrupted : kExitCheckFailed;
   }
   tables.Keep();  // even wrong ones, for inspection
@@ -144,14 +125,6 @@ int RunOn(CheckoutBackend& backend, const CheckoutCommandOptions& options,
               << " checkouts, which fill the memory servers; `nam up --memory=SIZE` gives them more\n";
   }
   return kExitOk;
-}
-
-absl::StatusOr<CheckoutRunOptions> FitToHost(const CheckoutCommandOptions& options,
-                                             const CheckoutRunOptions& run) {
-  // Rows are in this process, and the host runs others.
-  const uint64_t free_bytes =
-      std::min(LeastAvailable(ReadMemoryLimits()).available_bytes, kUnknownHostBytes) / 2;
-  return FitCheckout(run, options.products, free_bytes);
 }
 
 absl::StatusOr<CheckoutRunOptions> FitToCluster(const CheckoutCommandOptions& options,
@@ -187,13 +160,6 @@ int RunCheckout(const CheckoutCommandOptions& options) {
   if (const absl::Status made = MakeHistoryDirectory(options.history); !made.ok()) return refuse(made);
   Interrupts interrupts;
   const bool table = *format == OutputFormat::kTable;
-  if (options.protocol != "rsi") {
-    const auto backend = OpenTwoPhase(options);
-    if (!backend.ok()) return ReportFailure(backend.status());
-    const auto fitted = FitToHost(options, *run_options);
-    if (!fitted.ok()) return ReportFailure(fitted.status());
-    return RunOn(**backend, options, *fitted, table, interrupts);
-  }
   const auto attachment = AttachToCluster(options.cluster);
   if (!attachment.ok()) return ReportNoConnection(attachment.status());
   const auto fitted = FitToCluster(options, *run_options, **attachment);

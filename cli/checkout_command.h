@@ -9,9 +9,6 @@ namespace nam::cli {
 
 struct CheckoutCommandOptions {
   ClusterOptions cluster;
-  std::string protocol = "rsi";
-  std::string fabric = "shm";  // for 2pc-send
-  int participants = 3;        // for 2pc-*
   int clients = 2;
   double seconds = 20;
   uint64_t transactions = 0;  // 0: as many as fit into the time
@@ -26,8 +23,7 @@ struct CheckoutCommandOptions {
   std::string format = "table";
 };
 
-/// `nam checkout`: by RSI in a cluster, or by two-phase commit among servers that it starts. kExitCheckFailed
-/// if the stocks, the orders or the history are wrong.
+/// `nam checkout`: RSI in a cluster. kExitCheckFailed if the stocks, the orders or the history are wrong.
 int RunCheckout(const CheckoutCommandOptions& options);
 
 }  // namespace nam::cli

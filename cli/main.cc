@@ -390,11 +390,6 @@ class NamCommandLine final : public CommandLine {
     CLI::App* checkout = Command("checkout", "transactions: orders of products, and whether they add up",
                                  [this] { return RunCheckout(checkout_); });
     AddClusterOptions(checkout, checkout_.cluster);
-    AddChoice(checkout, "--protocol", checkout_.protocol, {"rsi", "2pc-tcp", "2pc-send"},
-              "rsi runs in the cluster, two-phase commit among servers of its own (rsi)");
-    AddChoice(checkout, "--fabric", checkout_.fabric, {"shm", "tcp"},
-              "2pc-send: the transport of messages (shm)");
-    Add(checkout, "--participants", checkout_.participants, "2pc-*: servers that hold the rows");
     Add(checkout, "--clients", checkout_.clients, "buying threads, each in one transaction at a time");
     Add(checkout, "--seconds", checkout_.seconds, "duration of the run in seconds");
     Add(checkout, "--transactions", checkout_.transactions, "run so many transactions instead; 0: unset");

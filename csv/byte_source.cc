@@ -28,16 +28,33 @@ absl::Status FileError(const std::string& path, int error) {
                    error == ENOENT ? "paths are of the host where this client runs, from its folder on" : "");
 }
 
+FileVersion VersionOf(const struct stat& about) {
+  if (!S_ISREG(about.st_mode)) return {};
+  constexpr int64_t kNsPerSecond = 1'000'000'000;
+  return {static_cast<uint64_t>(about.st_size), about.st_ino,
+          about.st_mtim.tv_sec * kNsPerSecond + about.st_mtim.tv_nsec};
+}
+
 class FileSource final : public ByteSource {
  public:
   /// `owned`: closes it.
-  FileSource(int fd, UniqueFd owned, std::string name, uint64_t bytes)
-      : fd_(fd), owned_(std::move(owned)), name_(std::move(name)), bytes_(bytes) {}
+  FileSource(int fd, UniqueFd owned, std::string name, uint64_t bytes, std::optional<FileVersion> version)
+      : fd_(fd), owned_(std::move(owned)), name_(std::move(name)), bytes_(bytes), version_(version) {}
+
+  absl::Status CheckVersion() const {
+    struct stat about {};
+    if (!version_.has_value() || (fstat(fd_, &about) == 0 && VersionOf(about) == *version_))
+      return absl::OkStatus();
+    return UserError(sqlstate::kWrongState,
+                     absl::StrCat(name_, " has changed since the statement began to read it"), -1,
+                     "run the statement again");
+  }
 
   absl::StatusOr<size_t> Read(char* into, size_t bytes) override {
     while (true) {
       NAM_RETURN_IF_ERROR(AwaitReady(fd_, POLLIN));
       const ssize_t n = read(fd_, into, bytes);
+      if (n == 0) NAM_RETURN_IF_ERROR(CheckVersion());
       if (n >= 0) return static_cast<size_t>(n);
       if (errno != EINTR && errno != EAGAIN) return FileError(name_, errno);
     }
@@ -50,11 +67,18 @@ class FileSource final : public ByteSource {
   const UniqueFd owned_;
   const std::string name_;
   const uint64_t bytes_;
+  const std::optional<FileVersion> version_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path) {
+FileVersion VersionOf(const std::string& path) {
+  struct stat about {};
+  return stat(path.c_str(), &about) == 0 ? VersionOf(about) : FileVersion();
+}
+
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path,
+                                                     std::optional<FileVersion> version) {
   // A FIFO that nothing writes to yet: Read waits, which may be cancelled.
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (fd.get() < 0) return FileError(path, errno);
@@ -63,11 +87,14 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path) {
   if (S_ISDIR(about.st_mode)) return FileError(path, EISDIR);
   const uint64_t bytes = S_ISREG(about.st_mode) ? static_cast<uint64_t>(about.st_size) : 0;
   const int raw = fd.get();
-  return std::make_unique<FileSource>(raw, std::move(fd), path.substr(path.rfind('/') + 1), bytes);
+  auto source =
+      std::make_unique<FileSource>(raw, std::move(fd), path.substr(path.rfind('/') + 1), bytes, version);
+  NAM_RETURN_IF_ERROR(source->CheckVersion());
+  return source;
 }
 
 std::unique_ptr<ByteSource> StandardInput() {
-  return std::make_unique<FileSource>(STDIN_FILENO, UniqueFd(), "standard input", 0);
+  return std::make_unique<FileSource>(STDIN_FILENO, UniqueFd(), "standard input", 0, std::nullopt);
 }
 
 absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& pattern) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,21 @@ class ByteSource {
   virtual uint64_t bytes() const = 0;
 };
 
-/// 58P01 if there is no such file, 42809 if it is a folder.
-absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path);
+/// Tells whether a file is as it was. All zero: of a pipe.
+struct FileVersion {
+  uint64_t bytes = 0;
+  uint64_t inode = 0;
+  int64_t changed_ns = 0;
+
+  bool operator==(const FileVersion&) const = default;
+};
+/// All zero if there is no such file.
+FileVersion VersionOf(const std::string& path);
+
+/// 58P01 if there is no such file, 42809 if it is a folder. 55000 if the file is not of `version`, when it is
+/// opened or at its end; nullopt: any.
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path,
+                                                     std::optional<FileVersion> version = std::nullopt);
 /// The standard input of the process.
 std::unique_ptr<ByteSource> StandardInput();
 

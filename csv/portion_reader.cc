@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -58,7 +59,9 @@ absl::StatusOr<bool> PortionReader::OpenNext() {
     source_ = Inflate(input_ ? input_() : StandardInput(), dialect_.compression.value_or(Compression::kNone));
   } else {
     const std::string& path = paths_[next_path_];
-    NAM_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> file, OpenFile(path));
+    std::optional<FileVersion> version;
+    if (!versions_.empty()) version = versions_[next_path_];
+    NAM_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> file, OpenFile(path, version));
     source_ = Inflate(std::move(file), CompressionOf(path, dialect_));
   }
   ++next_path_;

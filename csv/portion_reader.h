@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -42,6 +43,8 @@ class PortionReader {
                 size_t portion_bytes = kPortionBytes);
   ~PortionReader();
 
+  /// Files of another version are errors (csv/byte_source.h). One for each path; called before Next.
+  void Expect(std::vector<FileVersion> versions) { versions_ = std::move(versions); }
   /// False when all is read. After an error no portion follows.
   absl::StatusOr<bool> Next(Portion& portion);
 
@@ -59,6 +62,7 @@ class PortionReader {
   const Dialect dialect_;
   const OpenInput input_;
   const size_t portion_bytes_;
+  std::vector<FileVersion> versions_;  // empty: any
   uint64_t bytes_ = 0;
   std::atomic<uint64_t> bytes_read_ = 0;
 

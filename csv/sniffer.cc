@@ -32,6 +32,7 @@ absl::Status CheckReadableTwice(const std::string& path) {
 
 struct NamedSample {
   Sample sample;
+  FileVersion version;
   bool header = false;
   std::vector<std::string> names, written;
 };
@@ -95,7 +96,7 @@ class Columns {
     for (size_t f = 0; f < samples_.size(); ++f) {
       const std::vector<FieldForms> own = samples_[f].sample.Forms(samples_[f].header);
       for (size_t c = 0; c < own.size(); ++c) forms[static_cast<size_t>(places_[f][c])].Add(own[c]);
-      out.files.push_back({paths[f], samples_[f].header, std::move(places_[f])});
+      out.files.push_back({paths[f], samples_[f].version, samples_[f].header, std::move(places_[f])});
     }
     for (size_t c = 0; c < forms.size(); ++c) columns_[c].form = forms[c].First();
     out.columns = std::move(columns_);
@@ -157,6 +158,7 @@ absl::StatusOr<SniffedFiles> Sniff(const std::vector<std::string>& paths, const 
   for (const std::string& path : paths) {
     NAM_RETURN_IF_ERROR(CheckReadableTwice(path));
     NamedSample& one = samples.emplace_back();
+    one.version = VersionOf(path);
     if (!chosen) dialect = ChooseDialect(path, dialect, options.delimiter_given, options.escape_given);
     NAM_ASSIGN_OR_RETURN(one.sample, ReadSample(path, dialect, bytes, options.sample_rows));
     if (one.sample.rows == 0) continue;

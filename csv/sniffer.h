@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "csv/byte_source.h"
 #include "csv/dialect.h"
 #include "csv/field_form.h"
 
@@ -20,6 +21,7 @@ struct SniffedColumn {
 /// Where the rows of one of several files go.
 struct SniffedFile {
   std::string path;
+  FileVersion version;  // before its first byte was looked at
   bool header = false;
   std::vector<int> columns;  // by the file's field: the column that it belongs to
 

@@ -114,8 +114,14 @@ absl::Status PipelinePreparation::MakeSource() {
   if (const auto* receive = std::get_if<plan::ExchangeReceive>(&plan_.source))
     return MakeExchangeSource(*receive);
   if (const auto* values = std::get_if<plan::ValuesSource>(&plan_.source)) {
-    if (!stage_.of_session_) return NotRun("values on compute servers");
     out_.source = std::make_unique<ValuesSource>(values->rows, plan_.schemas[0]);
+    return absl::OkStatus();
+  }
+  if (const auto* files = std::get_if<plan::FileSource>(&plan_.source);
+      files != nullptr && stage_.inputs().file_rows) {
+    // The session reads files by one task, in their order.
+    const int tasks = stage_.of_session_ ? 1 : stage_.inputs().threads;
+    NAM_ASSIGN_OR_RETURN(out_.source, stage_.inputs().file_rows(*files, plan_.schemas[0], tasks));
     return absl::OkStatus();
   }
   return NotRun("this source of a pipeline");

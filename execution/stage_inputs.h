@@ -27,6 +27,10 @@ using DictionaryLoader = std::function<absl::StatusOr<std::shared_ptr<const stor
 using ClientSink =
     std::function<absl::StatusOr<std::unique_ptr<Sink>>(const plan::Schema& rows, MemoryBudget& budget)>;
 
+/// Makes a source of files' rows, for so many tasks.
+using FileRowsSource = std::function<absl::StatusOr<std::unique_ptr<Source>>(
+    const plan::FileSource& files, const plan::Schema& rows, int tasks)>;
+
 /// The inputs of a stage's run: from a server for an attempt, or from the session.
 struct StageInputs {
   plan::PhysicalPlan plan;     // passed plan::Check and plan::CheckTables
@@ -56,6 +60,7 @@ struct StageInputs {
   bool always_by_parts = false;               // for tests: groups go by parts however few they are
   SortScratch sort_scratch;                   // for a stage of the session: where its sorts write runs
   ClientSink client_sink;                     // for a stage of the session: the sink of its last pipeline
+  FileRowsSource file_rows;                   // for a stage of the session
   /// For an attempt: the table that the claimed pipeline's rows are written into, instead of a result.
   std::optional<TableTarget> table_target;
 };

@@ -58,37 +58,15 @@ double SourcePs(const Flow& flow, const TableRefs& tables, const ClusterShape& c
   return ps;
 }
 
-/// Whether the build side of a star's join is an array by key.
-bool IsDirect(const Plan::Join& join, const TableRefs& tables) {
-  if (join.build_keys.size() != 1 || join.build_keys[0].op != Op::kColumn) return false;
-  const proto::Table& table = *tables[static_cast<size_t>(join.table)];
-  const proto::Column& column = table.columns(join.build_keys[0].column.column);
-  const double range = static_cast<double>(column.max()) - static_cast<double>(column.min());
-  return column.unique() && range < kSparsest * static_cast<double>(table.rows());
+/// Whether the build side is an array by key.
+bool IsDirect(const StoredColumn* key) {
+  if (key == nullptr || !key->column->unique()) return false;
+  const double range = static_cast<double>(key->column->max()) - static_cast<double>(key->column->min());
+  return range < kSparsest * static_cast<double>(key->rows);
 }
 
 bool DropsProbe(JoinKind kind) {
   return kind == JoinKind::kInner || kind == JoinKind::kSemi || kind == JoinKind::kRight;
-}
-
-absl::StatusOr<plan::Schema> SchemaOf(const ColumnSet& columns, const TableRefs& tables,
-                                      const std::vector<bool>& some) {
-  plan::Schema schema;
-  for (const plan::ColumnRef column : columns) {
-    const auto t = static_cast<size_t>(column.table);
-    if (!some[t]) continue;
-    NAM_ASSIGN_OR_RETURN(schema.emplace_back(),
-                         plan::SlotOfColumn(*tables[t], static_cast<uint32_t>(column.column)));
-  }
-  return schema;
-}
-
-absl::StatusOr<plan::Schema> SchemaOfTable(const Plan::Table& table, const proto::Table& metadata) {
-  plan::Schema schema;
-  for (const uint32_t column : table.columns) {
-    NAM_ASSIGN_OR_RETURN(schema.emplace_back(), plan::SlotOfColumn(metadata, column));
-  }
-  return schema;
 }
 
 }  // namespace
@@ -99,22 +77,6 @@ bool HasHash(const Expr& key) {
 
 bool MayGoByParts(const std::vector<Expr>& keys) {
   return !keys.empty() && std::all_of(keys.begin(), keys.end(), HasHash);
-}
-
-double ShareOfMostCommon(const proto::Table& table, int column) {
-  const proto::Column& of = table.columns(column);
-  if (of.common().empty() || table.rows() == 0) return 0;
-  return std::min(1.0, static_cast<double>(of.common(0).rows()) / static_cast<double>(table.rows()));
-}
-
-double HeaviestOf(const std::vector<Expr>& keys, const TableRefs& tables) {
-  double heaviest = 1;
-  for (const Expr& key : keys) {
-    if (key.op != Op::kColumn) return 0;
-    const proto::Table& table = *tables[static_cast<size_t>(key.column.table)];
-    heaviest = std::min(heaviest, ShareOfMostCommon(table, key.column.column));
-  }
-  return heaviest;
 }
 
 double BytesOfRow(const plan::Schema& schema) {
@@ -136,11 +98,6 @@ bool TreeLowering::IsTooLarge(double rows, const plan::Schema& schema) const {
          BytesOfRows(rows, schema) >= static_cast<double>(options_.build_bytes_max);
 }
 
-JoinChoice TreeLowering::Choose(const JoinWork& work, const JoinPossibilities& can) const {
-  const JoinParts parts{.rrj = RrjParts(work.build), .rdma_ghj = RdmaGhjParts(options_.cluster.workers())};
-  return ChooseJoin(options_.join, can, CostsOf(work, parts, options_.cluster));
-}
-
 JoinChoice TreeLowering::Choose(const JoinOf& join, const Flow& probed, const Flow& built, bool whole) {
   JoinWork work{.build = {.rows = built.rows(),
                           .row_bytes = BytesOfRow(built.schema()),
@@ -148,47 +105,20 @@ JoinChoice TreeLowering::Choose(const JoinOf& join, const Flow& probed, const Fl
                 .probe = {.rows = probed.rows(),
                           .row_bytes = BytesOfRow(probed.schema()),
                           .source_ps = SourcePs(probed, builder_.tables(), options_.cluster)},
+                .direct = IsUnique(join, built) && IsDirect(cardinalities_.StoredOf(join.right[0])),
                 .whole_build = whole,
                 .heaviest = join.heaviest,
                 .drops_probe = DropsProbe(join.kind)};
-  if (join.rows >= 0 && probed.rows() > 0) work.probe.matching = std::min(1.0, join.rows / probed.rows());
+  if (join.values > 0) work.probe.matching = std::min(1.0, built.rows() / join.values);
   const bool too_large = IsTooLarge(built.rows(), built.schema());
-  return Choose(
-      work, {.by_parts = MayGoByParts(join.left),
-             .no_exchange = too_large ? NoExchange::kTooLarge : WhyNoExchange(join, probed, built),
-             .drops_probe = work.drops_probe,
-             .build_too_large = whole && too_large,
-             .session_too_small = !whole && std::max(probed.rows(), built.rows()) > kMostRowsOfSessionJoin});
-}
-
-absl::StatusOr<JoinChoice> TreeLowering::Choose(const Plan& star, const TableRefs& tables, size_t j) const {
-  const Plan::Join& join = star.joins[j];
-  const auto t = static_cast<size_t>(join.table);
-  const Plan::Table& build = star.tables[t];
-  const Plan::Table& driving = star.tables[static_cast<size_t>(star.driving)];
-  std::vector<bool> before(tables.size());
-  before[static_cast<size_t>(star.driving)] = true;
-  for (size_t i = 0; i < j; ++i) before[static_cast<size_t>(star.joins[i].table)] = true;
-  NAM_ASSIGN_OR_RETURN(const plan::Schema built, SchemaOfTable(build, *tables[t]));
-  NAM_ASSIGN_OR_RETURN(const plan::Schema read,
-                       SchemaOfTable(driving, *tables[static_cast<size_t>(star.driving)]));
-  NAM_ASSIGN_OR_RETURN(const plan::Schema probed, SchemaOf(NeededFrom(star, j), tables, before));
-  const double rows = build.rows * build.selectivity;
-  const double probes = j == 0 ? driving.rows * driving.selectivity : star.joins[j - 1].rows_after;
-  const JoinWork work{
-      .build = {.rows = rows,
-                .row_bytes = BytesOfRow(built),
-                .source_ps = ScanPs(build.rows, BytesOfRow(built), options_.cluster.constants)},
-      .probe = {.rows = probes,
-                .row_bytes = BytesOfRow(probed),
-                .source_ps = ScanPs(driving.rows, BytesOfRow(read), options_.cluster.constants),
-                .matching = probes > 0 ? std::min(1.0, join.rows_after / probes) : 1},
-      .direct = IsDirect(join, tables),
-      .heaviest = HeaviestOf(join.probe_keys, tables)};
-  const bool too_large = IsTooLarge(rows, built);
-  return Choose(work, {.by_parts = MayGoByParts(join.build_keys),
-                       .no_exchange = too_large ? NoExchange::kTooLarge : NoExchange::kPossible,
-                       .build_too_large = too_large});
+  const JoinPossibilities can{
+      .by_parts = MayGoByParts(join.left),
+      .no_exchange = too_large ? NoExchange::kTooLarge : WhyNoExchange(join, probed, built),
+      .drops_probe = work.drops_probe,
+      .build_too_large = whole && too_large,
+      .session_too_small = !whole && std::max(probed.rows(), built.rows()) > kMostRowsOfSessionJoin};
+  const JoinParts parts{.rrj = RrjParts(work.build), .rdma_ghj = RdmaGhjParts(options_.cluster.workers())};
+  return ChooseJoin(options_.join, can, CostsOf(work, parts, options_.cluster));
 }
 
 GroupCosts TreeLowering::CostsOfGroups(double rows, double groups, const plan::Schema& schema) const {

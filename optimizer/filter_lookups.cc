@@ -7,6 +7,7 @@
 
 #include "optimizer/alternatives.h"
 #include "optimizer/filtered_scan.h"
+#include "optimizer/join_graph.h"
 #include "plan/expression_tree.h"
 
 namespace nam::optimizer {
@@ -38,7 +39,11 @@ bool LooksUpRight(const lg::Join& join) {
 /// equal in all of them.
 class Partners {
  public:
-  explicit Partners(const lg::Node& root) { Collect(root); }
+  /// Of the rows of all inputs that meet the conditions.
+  Partners(const std::vector<const lg::Node*>& inputs, const std::vector<Expr>& conditions) {
+    for (const lg::Node* input : inputs) Collect(*input);
+    AddEqualities(conditions);
+  }
 
   /// The smallest scan, and its unique column, which has all values of `column`; nullopt if no scan filters.
   std::optional<std::pair<FilteredScan, ColumnRef>> KeysOf(ColumnRef column) const {
@@ -124,25 +129,59 @@ class LookupFilter {
  public:
   explicit LookupFilter(lg::Query& query) : query_(query) {}
 
-  void Visit(lg::Node& node) {
-    for (lg::NodePtr& input : node.inputs) Visit(*input);
-    const auto* join = node.As<lg::Join>();
+  void Visit(lg::NodePtr& node) {
+    if (IsJoinBlock(*node)) return VisitBlock(node);
+    for (lg::NodePtr& input : node->inputs) Visit(input);
+    const auto* join = node->As<lg::Join>();
     if (join == nullptr || !LooksUpRight(*join)) return;
-    FilterRight(*join, node.input(0), node.inputs[1]);
-    if (join->kind == JoinKind::kInner) FilterRight(*join, node.input(1), node.inputs[0]);
+    FilterRight(Partners({&node->input(0)}, {}), join->conditions, node->input(0).columns, node->inputs[1]);
   }
 
  private:
-  void FilterRight(const lg::Join& join, const lg::Node& left, lg::NodePtr& right) {
-    // The tables of an inner join form a star, which is planned as one.
-    if (!HasGroups(*right) && join.kind == JoinKind::kInner) return;
-    const Partners partners(left);
-    for (const Expr& condition : join.conditions) {
+  /// Inner joins: any input may have partners in any other one.
+  struct Block {
+    std::vector<lg::NodePtr*> inputs;
+    std::vector<Expr> conditions;
+  };
+
+  static void Collect(lg::NodePtr& node, Block& block) {
+    if (!IsJoinBlock(*node) || AsFilteredScan(*node).has_value()) {
+      block.inputs.push_back(&node);
+      return;
+    }
+    const auto* filter = node->As<lg::Filter>();
+    const std::vector<Expr>& conditions =
+        filter != nullptr ? filter->conditions : node->As<lg::Join>()->conditions;
+    block.conditions.insert(block.conditions.end(), conditions.begin(), conditions.end());
+    for (lg::NodePtr& input : node->inputs) Collect(input, block);
+  }
+
+  void VisitBlock(lg::NodePtr& node) {
+    Block block;
+    Collect(node, block);
+    for (lg::NodePtr* input : block.inputs) {
+      if (IsJoinBlock(**input)) continue;  // a table: all are joined at once
+      Visit(*input);
+      if (!HasGroups(**input)) continue;
+      std::vector<const lg::Node*> others;
+      std::vector<lg::Column> columns;
+      for (const lg::NodePtr* other : block.inputs) {
+        if (other == input) continue;
+        others.push_back(other->get());
+        columns.insert(columns.end(), (*other)->columns.begin(), (*other)->columns.end());
+      }
+      FilterRight(Partners(others, block.conditions), block.conditions, columns, *input);
+    }
+  }
+
+  void FilterRight(const Partners& partners, const std::vector<Expr>& conditions,
+                   const std::vector<lg::Column>& left, lg::NodePtr& right) {
+    for (const Expr& condition : conditions) {
       if (condition.op != Op::kEqual || !IsColumn(condition.children[0]) || !IsColumn(condition.children[1]))
         continue;
       for (size_t i = 0; i < 2; ++i) {
         const Expr &looked_up = condition.children[i], &key = condition.children[1 - i];
-        if (lg::FindColumn(left.columns, looked_up.column) == nullptr || looked_up.type != key.type) continue;
+        if (lg::FindColumn(left, looked_up.column) == nullptr || looked_up.type != key.type) continue;
         if (FilterBy(partners, looked_up.column, key.column, right)) return;
       }
     }
@@ -224,7 +263,7 @@ class LookupFilter {
 }  // namespace
 
 void FilterLookups(lg::Query& query) {
-  LookupFilter(query).Visit(*query.root);
+  LookupFilter(query).Visit(query.root);
 }
 
 }  // namespace nam::optimizer

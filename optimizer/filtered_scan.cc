@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "optimizer/selectivity.h"
+#include "optimizer/cardinality.h"
 
 namespace nam::optimizer {
 
@@ -20,11 +20,7 @@ std::optional<FilteredScan> AsFilteredScan(const lg::Node& node) {
   if (scan == nullptr) return std::nullopt;
   FilteredScan out{.node = &node, .scan = scan};
   if (filter != nullptr && !scan->table->has_record()) {
-    StarQuery query;
-    query.tables.push_back(scan->table);
-    std::vector<Expr> conditions = filter->conditions;
-    for (Expr& condition : conditions) RenameRelation(condition, scan->relation, 0);
-    out.share = Selectivity(query, conditions);
+    out.share = Cardinalities(node.input()).ShareOf(filter->conditions);
   }
   out.rows = out.share * static_cast<double>(scan->table->rows());
   return out;

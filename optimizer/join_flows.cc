@@ -27,10 +27,6 @@ namespace {
 /// rows.
 constexpr double kDomainOverRows = 4;
 
-double TimesMore(double rows, double expected) {
-  return expected > 0 ? rows / expected : 1;
-}
-
 /// Trims the key's blanks where one side may have them and they are ignored. Then equal keys have equal
 /// bytes.
 void DropBlanksOfKey(const Type& other, Expr& key) {
@@ -61,6 +57,11 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
     std::swap(join.left, join.right);
   };
   const bool inner = join.kind == JoinKind::kInner;
+  if (inner && built.on_servers() && IsOfConstants(probed, built.rows())) swap();
+  if (probed.on_servers() && join.kind != JoinKind::kFull && IsOfConstants(built, probed.rows())) {
+    built.pipeline.stage = probed.pipeline.stage;
+    return Place::kServers;
+  }
   if (probed.on_servers() && built.on_servers()) {
     const auto fits = [&](const Flow& flow) {
       return scans(flow) && !(MayGoByParts(join.left) && IsTooLarge(flow.rows(), flow.schema()));
@@ -70,14 +71,10 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
     const bool small = scans(probed) && CanBeWhole(built) && built.rows() <= probed.rows();
     if (inner && !fits(built) && fits(probed) && !small) swap();
     const bool whole = whole_matters && (scans(built) || (scans(probed) && CanBeWhole(built)));
-    const auto streamed = [&] { return plan::IsStreamed(join.choice->algorithm); };
-    // A star's joins are chosen before the places of their sides are known.
-    if (!join.choice.has_value() ||
-        (streamed() && WhyNoExchange(join, probed, built) != NoExchange::kPossible))
-      join.choice = Choose(join, probed, built, whole);
+    join.choice = Choose(join, probed, built, whole);
     if (join.choice->algorithm != JoinAlgorithm::kPipelined) {
       if (inner && probed.rows() < built.rows()) swap();
-      return streamed() ? Place::kExchange : Place::kParts;
+      return plan::IsStreamed(join.choice->algorithm) ? Place::kExchange : Place::kParts;
     }
     if (whole) {
       if (!scans(built)) {
@@ -126,11 +123,38 @@ absl::StatusOr<TreeLowering::ProbeAndLayout> TreeLowering::ProbeOf(const JoinOf&
   return ProbeAndLayout{std::move(probe), std::move(after)};
 }
 
-double TreeLowering::MatchingRows(const JoinOf& join, double probed, double built) const {
-  if (join.left.size() != 1 || (join.kind != JoinKind::kInner && join.kind != JoinKind::kSemi)) return probed;
+double TreeLowering::RowsOf(const JoinOf& join, double probed, double built) const {
+  if (join.values > 0) return probed * (built / join.values);
+  if (join.left.size() != 1 || join.kind != JoinKind::kSemi) return probed;
   // Keys of few rows are assumed to be distinct.
-  const double values = ValuesOf(join.left);
+  const double values = cardinalities_.ValuesOf(join.left);
   return std::isfinite(values) && values > built ? probed * built / values : probed;
+}
+
+bool TreeLowering::IsOfConstants(const Flow& flow, double rows) const {
+  constexpr uint64_t kMostBytes = uint64_t{1} << 20;  // of values, in the plan
+  const auto* const values = std::get_if<plan::ValuesSource>(&flow.pipeline.source);
+  if (values == nullptr || flow.on_servers() || flow.rows() > std::max(rows, kMostConstants)) return false;
+  uint64_t bytes = 0;
+  for (const std::vector<Value>& row : values->rows) {
+    for (const Value& value : row) bytes += sizeof(value.number) + value.text.size();
+  }
+  const auto by_row = [](const plan::StepNode& step) {
+    return std::holds_alternative<plan::FilterStep>(step) ||
+           std::holds_alternative<plan::ProjectStep>(step) || std::holds_alternative<plan::SeriesStep>(step);
+  };
+  return bytes <= kMostBytes && !IsTooLarge(flow.rows(), flow.schema()) &&
+         std::all_of(flow.pipeline.steps.begin(), flow.pipeline.steps.end(), by_row);
+}
+
+bool TreeLowering::IsUnique(const JoinOf& join, const Flow& built) const {
+  if (join.kind != JoinKind::kInner || join.right.size() != 1 || !built.on_servers()) return false;
+  if (plan::ScanOf(built.pipeline) == nullptr || !built.pipeline.steps.empty()) return false;
+  // Texts of one type that differ in their blanks alone are one key beside texts of the other.
+  const Type &probe = join.left[0].type, &build = join.right[0].type;
+  if (plan::IsChar(probe) != plan::IsChar(build) && plan::IgnoresBlanks(probe, build)) return false;
+  const StoredColumn* const stored = cardinalities_.StoredOf(join.right[0]);
+  return stored != nullptr && stored->column->unique();
 }
 
 absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
@@ -140,6 +164,7 @@ absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
   plan::BuildSink sink;
   NAM_ASSIGN_OR_RETURN(sink.keys, OverSlots(join.right, build.layout));
   sink.payload = SlotsWhere(build.layout, join.behind);
+  sink.unique = IsUnique(join, build);
   Layout payload;
   for (const uint32_t slot : sink.payload) payload.push_back(build.layout[slot]);
   const double build_rows = build.rows();
@@ -147,12 +172,10 @@ absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
   const uint32_t built = builder_.Close(std::move(build), std::move(sink));
   NoteJoin(join, built);
 
-  if (place == Place::kServers) builder_.MoveStage(build_site, flow.pipeline.stage);
+  if (build_site != flow.pipeline.stage) builder_.MoveStage(build_site, flow.pipeline.stage);
   NAM_ASSIGN_OR_RETURN(std::vector<Expr> keys, OverSlots(join.left, flow.layout));
   NAM_ASSIGN_OR_RETURN(ProbeAndLayout probe, ProbeOf(join, built, std::move(keys), flow.layout, payload));
-  const bool crossed = join.left.empty() && join.kind == JoinKind::kInner;
-  double rows = join.rows >= 0 ? join.rows : crossed ? flow.rows() * build_rows : flow.rows();
-  if (join.rows < 0 && !crossed) rows = std::min(rows, MatchingRows(join, flow.rows(), build_rows));
+  const double rows = RowsOf(join, flow.rows(), build_rows);
   NAM_RETURN_IF_ERROR(builder_.Append(std::move(probe.step), std::move(probe.after), rows, flow));
   return flow;
 }
@@ -230,7 +253,7 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
   const uint32_t parts = algorithm == JoinAlgorithm::kRdmaGhj
                              ? static_cast<uint32_t>(RdmaGhjParts(options_.cluster.workers()))
                              : PartsOfRows(built.rows(), built.schema());
-  const double expected_probed = probed.rows(), expected_built = built.rows();
+  const double expected_built = built.rows();
   plan::KeyDomain domain;
   if (left.size() == 1) {
     NAM_ASSIGN_OR_RETURN(const Expr over_probed, OverSlots(left[0], probed.layout));
@@ -264,13 +287,7 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
                        ProbeOf(join, build.pipeline, std::move(keys), probe.layout, payload));
   source.probe = std::move(made.step);
   NAM_ASSIGN_OR_RETURN(plan::JoinSchemas schemas, plan::SchemasOf(builder_.draft(), source));
-  double rows = probe.row_count;
-  if (join.rows >= 0) {
-    // Combines the estimates of both sides.
-    rows =
-        join.rows * TimesMore(probe.row_count, expected_probed) * TimesMore(build.row_count, expected_built);
-    rows = std::min(rows, probe.row_count * build.row_count);
-  }
+  double rows = RowsOf(join, probe.row_count, build.row_count);
   if (KeepsBuilt(join.kind)) rows = std::max(rows, build.row_count);
   const auto [first, last] = std::minmax(build.pipeline, probe.pipeline);
   return Flow{.pipeline = {.source = std::move(source),

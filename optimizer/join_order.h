@@ -1,40 +1,54 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
-#include "optimizer/plan.h"
+#include "absl/status/statusor.h"
 
 namespace nam::optimizer {
 
-/// One of the query's edges, as a key of a join.
-struct JoinKey {
-  plan::ColumnRef build;  // column of the table
-  plan::ColumnRef probe;  // column of an earlier one
-  size_t edge = 0;        // in the query's joins
+/// An input of inner joins, by its estimates.
+struct JoinInput {
+  double read = 0;         // rows that are read for its rows
+  double rows = 0;         // that it has
+  double partitions = 1;   // that workers share
+  bool may_stream = true;  // otherwise it is only built
 };
 
-/// Joins the table to those before it: by all edges to them, or by one whose column is unique in the table.
-/// An array by a unique key costs less than a hash table by several, and leaves one candidate at most.
+/// left = right between two inputs.
+struct JoinEdge {
+  struct End {
+    size_t input = 0;
+    double values = 1;    // of its key, if this input is built
+    bool unique = false;  // a key of the input's table
+  };
+  End left, right;
+};
+
+/// Joins the input to those before it.
 struct JoinStep {
-  int table = -1;
-  std::vector<JoinKey> keys;
+  size_t input = 0;
+  /// The edge whose key is unique in the input, if any: the only key then. An array by a unique key costs
+  /// less than a hash table by several, and leaves one candidate at most.
+  bool unique = false;
+  double values = 1;  // of its keys: each row meets rows / values of the input's
   double rows_after = 0;
 };
 
-/// The streamed table, and the order in which the others are probed.
+/// The streamed input, and the order in which the others are probed.
 struct JoinOrder {
-  int driving = 0;
+  size_t driving = 0;
   std::vector<JoinStep> steps;
   double cost_ns = 0;  // estimate for one thread; to compare orders by
 };
 
-/// Returns the order with the fewest estimated rows between the joins. `tables` have rows and selectivities.
-/// Orders are left-deep: one pipeline, in which every other table is a build side
-/// (docs/design/join-order.md). Compares all orders up to 8 build sides; beyond that each step takes the
-/// table that leaves fewest rows. Streams the largest table unless another one, at least a quarter as large,
-/// costs a fifth less. Between equal orders that of FROM decides, so that the same statistics give the same
-/// plan. `workers`: the threads of all compute servers. INTERNAL for tables that are not connected.
-absl::StatusOr<JoinOrder> ChooseJoinOrder(const StarQuery& query, const std::vector<Plan::Table>& tables,
-                                          double workers);
+/// Returns the order with the fewest estimated rows between the joins. Orders are left-deep: one pipeline, in
+/// which every other input is a build side (docs/design/join-order.md). Compares all orders up to 8 build
+/// sides; beyond that each step takes the input that leaves fewest rows. Streams the largest input unless
+/// another one, at least a quarter as large, costs a fifth less. Between equal orders that of `inputs`
+/// decides, so that the same statistics give the same plan. Inputs that no edge connects with those before
+/// them are crossed. `workers`: the threads of all compute servers.
+JoinOrder ChooseJoinOrder(const std::vector<JoinInput>& inputs, const std::vector<JoinEdge>& edges,
+                          double workers);
 
 }  // namespace nam::optimizer

@@ -80,7 +80,7 @@ absl::StatusOr<Flow> TreeLowering::JoinByExchange(const JoinOf& join, Flow probe
   std::vector<Expr> keys;
   for (const uint32_t key : probed_keys) keys.push_back(plan::SlotExpr(flow.schema(), key));
   NAM_ASSIGN_OR_RETURN(ProbeAndLayout probe, ProbeOf(join, number, std::move(keys), flow.layout, payload));
-  double rows = join.rows >= 0 ? join.rows : flow.rows();
+  double rows = RowsOf(join, flow.rows(), build_rows);
   if (KeepsBuilt(join.kind)) rows = std::max(rows, build_rows);
   NAM_RETURN_IF_ERROR(builder_.Append(std::move(probe.step), std::move(probe.after), rows, flow));
   return flow;

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <bit>
-#include <limits>
+#include <cmath>
 #include <utility>
 #include <variant>
 
@@ -30,7 +30,6 @@ constexpr double kFewGroups = 10'000;
 constexpr double kGroupsOfAPart = 16'384;
 constexpr uint32_t kFewestParts = 64;
 constexpr uint32_t kMostGroupParts = 1024;
-constexpr double kUnknownValues = std::numeric_limits<double>::infinity();
 
 Expr NullOf(const Type& type) {
   return plan::MakeLiteral(Value::Null(type), -1);
@@ -124,35 +123,6 @@ int64_t GroupingOf(const lg::GroupingCall& call, const std::vector<uint32_t>& se
 
 }  // namespace
 
-void TreeLowering::NoteValues(const Node& scan) {
-  const proto::Table& table = *scan.As<lg::Scan>()->table;
-  for (const Column& column : scan.columns) {
-    const uint64_t distinct = table.columns(column.ref.column).distinct();
-    // One more where an outer join adds NULL.
-    if (distinct > 0) values_of_[column.ref] = static_cast<double>(distinct) + 1;
-    heaviest_of_[column.ref] = ShareOfMostCommon(table, column.ref.column);
-  }
-}
-
-double TreeLowering::ValuesOf(const std::vector<Expr>& exprs) const {
-  constexpr double kTruthValues = 3;
-  double values = 1;
-  ColumnSet columns;
-  for (const Expr& expr : exprs) {
-    if (expr.type.kind == TypeKind::kBool) {
-      values *= kTruthValues;
-    } else {
-      AddColumns(expr, columns);
-    }
-  }
-  for (const ColumnRef column : columns) {
-    const auto known = values_of_.find(column);
-    if (known == values_of_.end()) return kUnknownValues;
-    values *= known->second;
-  }
-  return values;
-}
-
 double RowsMost(const Flow& flow, const TableRefs& tables) {
   double rows = 0;
   if (const plan::TableScan* scan = plan::ScanOf(flow.pipeline); scan != nullptr)
@@ -215,8 +185,7 @@ absl::StatusOr<Flow> TreeLowering::Group(Flow flow, plan::AggregateSink sink, La
                                          double groups_most) {
   for (const Expr& key : sink.group_by) NAM_RETURN_IF_ERROR(CheckKey(key.type));
   sink.phase = flow.on_servers() ? Phase::kPartial : Phase::kWhole;
-  // Keys without statistics are assumed to have as many values as a tenth of the rows.
-  const double guess = groups_most == kUnknownValues ? flow.rows() / 10 : groups_most;
+  const double guess = std::isfinite(groups_most) ? groups_most : flow.rows() / kRowsOfAGroup;
   const double groups = std::max(1.0, std::min(guess, flow.rows()));
   if (!flow.on_servers()) {
     NAM_ASSIGN_OR_RETURN(Flow left, builder_.Through(std::move(flow), std::move(sink), std::move(layout)));
@@ -267,7 +236,7 @@ absl::Status TreeLowering::MakeDistinct(const std::vector<Expr>& keys,
     if (!CheckKey(argument.type).ok()) return absl::OkStatus();
     std::vector<Expr> pair = keys;
     pair.push_back(argument);
-    rows_most += ValuesOf(pair);
+    rows_most += cardinalities_.ValuesOf(pair);
   }
   if (!MayBeMany(flow, rows_most)) return absl::OkStatus();
   plan::AggregateSink pairs{.group_by = sink.group_by};
@@ -332,15 +301,14 @@ absl::StatusOr<Flow> TreeLowering::LowerAggregate(const Node& node, const Column
     sink.aggregates.push_back(call);
   }
   const size_t keys = aggregate.keys.size();
-  for (size_t k = 0; k < keys; ++k) values_of_[node.columns[k].ref] = ValuesOf({aggregate.keys[k]});
   if (aggregate.sets.empty()) {
     NAM_ASSIGN_OR_RETURN(sink.group_by, OverSlots(aggregate.keys, flow.layout));
     if (IsOfDistinctValues(calls))
       NAM_RETURN_IF_ERROR(MakeDistinct(aggregate.keys, over_columns, sink, flow));
     Layout layout = LayoutOf(node.columns);
     layout.resize(keys + calls.size());
-    NAM_ASSIGN_OR_RETURN(
-        flow, Group(std::move(flow), std::move(sink), std::move(layout), ValuesOf(aggregate.keys)));
+    NAM_ASSIGN_OR_RETURN(flow, Group(std::move(flow), std::move(sink), std::move(layout),
+                                     cardinalities_.ValuesOf(aggregate.keys)));
     if (aggregate.groupings.empty()) return flow;
     plan::ProjectStep project{plan::SlotExprs(flow.schema())};
     for (size_t g = 0; g < aggregate.groupings.size(); ++g)
@@ -370,7 +338,7 @@ absl::StatusOr<Flow> TreeLowering::LowerAggregate(const Node& node, const Column
   for (const std::vector<uint32_t>& set : expand.sets) {
     std::vector<Expr> of_set;
     for (const uint32_t key : set) of_set.push_back(aggregate.keys[key]);
-    groups_most += ValuesOf(of_set);
+    groups_most += cardinalities_.ValuesOf(of_set);
   }
   NAM_ASSIGN_OR_RETURN(flow, Group(std::move(flow), std::move(sink), std::move(layout), groups_most));
   plan::ProjectStep project{plan::SlotExprs(flow.schema())};
@@ -393,7 +361,8 @@ absl::StatusOr<Flow> TreeLowering::LowerDistinct(const Node& node, const ColumnS
     NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input().input(), below));
     plan::AggregateSink sink;
     NAM_ASSIGN_OR_RETURN(sink.group_by, OverSlots(project->outputs, flow.layout));
-    return Group(std::move(flow), std::move(sink), LayoutOf(node.columns), ValuesOf(project->outputs));
+    return Group(std::move(flow), std::move(sink), LayoutOf(node.columns),
+                 cardinalities_.ValuesOf(project->outputs));
   }
   for (const Column& column : node.columns) below.insert(column.ref);
   NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
@@ -401,7 +370,7 @@ absl::StatusOr<Flow> TreeLowering::LowerDistinct(const Node& node, const ColumnS
   plan::AggregateSink sink{.group_by = plan::SlotExprs(flow.schema())};
   std::vector<Expr> keys;
   for (const Column& column : node.columns) keys.push_back(lg::MakeColumn(column));
-  return Group(std::move(flow), std::move(sink), LayoutOf(node.columns), ValuesOf(keys));
+  return Group(std::move(flow), std::move(sink), LayoutOf(node.columns), cardinalities_.ValuesOf(keys));
 }
 
 /// The first row of each partition by the keys.

@@ -12,6 +12,7 @@
 #include "plan/flow.h"
 #include "plan/function.h"
 #include "plan/slot_of.h"
+#include "plan/table_schema.h"
 #include "types/sql_error.h"
 
 namespace nam::optimizer {
@@ -66,6 +67,7 @@ absl::StatusOr<LoweredTree> LowerTree(const lg::Query& query, const LoweringOpti
 }
 
 absl::StatusOr<LoweredTree> TreeLowering::Run(const lg::Query& query) {
+  cardinalities_ = Cardinalities(*query.root);
   NAM_ASSIGN_OR_RETURN(Flow flow, LowerHere(*query.root, ColumnsOfNode(*query.root)));
   NAM_RETURN_IF_ERROR(Arrange(query.root->columns, flow));
   builder_.Close(std::move(flow), plan::ResultSink{});
@@ -86,22 +88,33 @@ absl::StatusOr<LoweredTree> TreeLowering::Run(const lg::Query& query) {
 }
 
 absl::StatusOr<Flow> TreeLowering::Lower(const Node& node, const ColumnSet& needed, int64_t rows_wanted) {
-  if (auto star = LowerStarBlock(node, needed); star.has_value()) return *std::move(star);
-  if (node.As<lg::Scan>() != nullptr) return LowerTableScan(node, needed, {}, rows_wanted);
-  if (node.As<lg::Values>() != nullptr) return LowerValues(node);
-  if (node.As<lg::Filter>() != nullptr) return LowerFilter(node, needed, rows_wanted);
-  if (node.As<lg::Project>() != nullptr) return LowerProject(node, needed, rows_wanted);
-  if (node.As<lg::Join>() != nullptr) return LowerJoin(node, needed);
-  if (node.As<lg::Aggregate>() != nullptr) return LowerAggregate(node, needed);
-  if (node.As<lg::Window>() != nullptr) return LowerWindow(node, needed);
-  if (node.As<lg::Sort>() != nullptr) return LowerSort(node, needed, rows_wanted);
-  if (node.As<lg::Limit>() != nullptr) return LowerLimit(node, needed, rows_wanted);
-  if (const auto* distinct = node.As<lg::Distinct>(); distinct != nullptr)
-    return distinct->on.empty() ? LowerDistinct(node, needed) : LowerDistinctOn(node, needed);
-  if (node.As<lg::SetOperation>() != nullptr) return LowerSetOperation(node, needed);
-  if (node.As<lg::With>() != nullptr) return LowerWith(node, needed, rows_wanted);
-  if (node.As<lg::Series>() != nullptr) return LowerSeries(node, needed);
-  return LowerCteScan(node, needed);
+  if (IsJoinBlock(node)) return LowerJoinBlock(node, needed, rows_wanted);
+  struct Visitor {
+    TreeLowering& to;
+    const Node& node;
+    const ColumnSet& needed;
+    const int64_t rows_wanted;
+
+    using Result = absl::StatusOr<Flow>;
+    Result operator()(const lg::Scan&) const { NAM_CHECK(false, "a join block"); }
+    Result operator()(const lg::Values&) const { return to.LowerValues(node); }
+    Result operator()(const lg::FileScan&) const { return to.LowerFileScan(node, needed); }
+    Result operator()(const lg::Filter&) const { return to.LowerFilter(node, needed); }
+    Result operator()(const lg::Project&) const { return to.LowerProject(node, needed, rows_wanted); }
+    Result operator()(const lg::Join&) const { return to.LowerJoin(node, needed); }
+    Result operator()(const lg::Aggregate&) const { return to.LowerAggregate(node, needed); }
+    Result operator()(const lg::Window&) const { return to.LowerWindow(node, needed); }
+    Result operator()(const lg::Sort&) const { return to.LowerSort(node, needed, rows_wanted); }
+    Result operator()(const lg::Limit&) const { return to.LowerLimit(node, needed, rows_wanted); }
+    Result operator()(const lg::Distinct& distinct) const {
+      return distinct.on.empty() ? to.LowerDistinct(node, needed) : to.LowerDistinctOn(node, needed);
+    }
+    Result operator()(const lg::SetOperation&) const { return to.LowerSetOperation(node, needed); }
+    Result operator()(const lg::With&) const { return to.LowerWith(node, needed, rows_wanted); }
+    Result operator()(const lg::CteScan&) const { return to.LowerCteScan(node, needed); }
+    Result operator()(const lg::Series&) const { return to.LowerSeries(node, needed); }
+  };
+  return std::visit(Visitor{*this, node, needed, rows_wanted}, node.op);
 }
 
 absl::StatusOr<Flow> TreeLowering::LowerHere(const Node& node, const ColumnSet& needed, int64_t rows_wanted) {
@@ -217,18 +230,41 @@ absl::StatusOr<Flow> TreeLowering::LowerValues(const Node& node) {
               .layout = LayoutOf(node.columns)};
 }
 
-absl::StatusOr<Flow> TreeLowering::LowerFilter(const Node& node, const ColumnSet& needed,
-                                               int64_t rows_wanted) {
+absl::StatusOr<Flow> TreeLowering::LowerFileScan(const Node& node, const ColumnSet& needed) {
+  const auto& scan = *node.As<lg::FileScan>();
+  Layout layout;
+  for (const Column& column : node.columns) {
+    if (needed.contains(column.ref)) layout.push_back(column.ref);
+  }
+  std::sort(layout.begin(), layout.end());
+  plan::FileSource source{scan.files, scan.table->name(), {}, {}};
+  plan::Schema schema;
+  for (const ColumnRef column : layout) {
+    source.columns.push_back(static_cast<uint32_t>(column.column));
+    source.column_names.push_back(scan.table->columns(column.column).name());
+    NAM_ASSIGN_OR_RETURN(plan::Slot slot, plan::SlotOfColumn(*scan.table, source.columns.back()));
+    schema.push_back(std::move(slot));
+  }
+  return Flow{.pipeline = {.source = std::move(source),
+                           .steps = {},
+                           .sink = {},
+                           .schemas = {std::move(schema)},
+                           .estimates = {{static_cast<double>(scan.table->rows()), 1}},
+                           .after = {},
+                           .stage = Flow::kSession},
+              .layout = std::move(layout)};
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerFilter(const Node& node, const ColumnSet& needed) {
   const auto& filter = *node.As<lg::Filter>();
-  if (node.input().As<lg::Scan>() != nullptr)
-    return LowerTableScan(node.input(), needed, filter.conditions, rows_wanted);
   ColumnSet below = needed;
   AddConditions(filter.conditions, below);
   NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
   plan::FilterStep step;
   NAM_ASSIGN_OR_RETURN(step.conditions, OverSlots(filter.conditions, flow.layout));
   Layout layout = flow.layout;
-  NAM_RETURN_IF_ERROR(builder_.Append(std::move(step), std::move(layout), flow.rows() / 3, flow));
+  const double rows = flow.rows() * cardinalities_.ShareOf(filter.conditions);
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(step), std::move(layout), rows, flow));
   return flow;
 }
 
@@ -246,7 +282,6 @@ absl::StatusOr<Flow> TreeLowering::LowerProject(const Node& node, const ColumnSe
     layout.push_back(node.columns[i].ref);
   }
   NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below, rows_wanted));
-  for (size_t i = 0; i < outputs.size(); ++i) values_of_[layout[i]] = ValuesOf({outputs[i]});
   NAM_ASSIGN_OR_RETURN(step.outputs, OverSlots(outputs, flow.layout));
   NAM_RETURN_IF_ERROR(builder_.Append(std::move(step), std::move(layout), flow.rows(), flow));
   return flow;
@@ -322,25 +357,6 @@ absl::StatusOr<Flow> TreeLowering::LowerLimit(const Node& node, const ColumnSet&
   NAM_RETURN_IF_ERROR(builder_.Append(std::move(step), std::move(layout), rows, flow));
   return flow;
 }
-
-namespace {
-
-/// The number of rows of a series, if known.
-double RowsOfSeries(const lg::Series& series) {
-  constexpr double kGuess = 1000;
-  const bool known = plan::IsLiteral(series.first) && plan::IsLiteral(series.last) &&
-                     plan::IsLiteral(series.step) && series.step.type.kind != TypeKind::kInterval;
-  if (!known) return kGuess;
-  if (series.first.literal.null || series.last.literal.null || series.step.literal.null ||
-      series.step.literal.number == 0) {
-    return 0;
-  }
-  const auto distance =
-      static_cast<double>(series.last.literal.number) - static_cast<double>(series.first.literal.number);
-  return std::max(0.0, distance / static_cast<double>(series.step.literal.number) + 1);
-}
-
-}  // namespace
 
 absl::StatusOr<Flow> TreeLowering::LowerSeries(const Node& node, const ColumnSet& needed) {
   const auto& series = *node.As<lg::Series>();

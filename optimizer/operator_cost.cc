@@ -59,6 +59,9 @@ class PipelineCosts {
     return cost;
   }
   MaybeCost Source(const plan::ValuesSource&) const { return OfRows(Out(0), work_cost::kFinishRowPs); }
+  MaybeCost Source(const plan::FileSource& source) const {
+    return OfRows(Out(0) * static_cast<double>(source.columns.size()), work_cost::kFileFieldPs);
+  }
   MaybeCost Source(const plan::PageSource&) const { return OfRows(Out(0), work_cost::kFinishRowPs); }
   MaybeCost Source(const plan::WindowSource& window) const {
     Cost cost = OfRows(Out(0), work_cost::kFinishRowPs);

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "optimizer/plan.h"
+#include "optimizer/stage_tables.h"
 #include "plan/physical.h"
 
 namespace nam::optimizer {

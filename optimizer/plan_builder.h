@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "optimizer/assignment.h"
 #include "optimizer/join_choice.h"
-#include "optimizer/plan.h"
 #include "optimizer/slots.h"
 #include "plan/physical.h"
 

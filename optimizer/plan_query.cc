@@ -2,7 +2,6 @@
 
 #include "base/status_macros.h"
 #include "optimizer/filter_lookups.h"
-#include "optimizer/order_joins.h"
 #include "optimizer/packed_keys.h"
 #include "optimizer/push_filters.h"
 #include "optimizer/unnest.h"
@@ -14,7 +13,6 @@ absl::Status Rewrite(plan::logical::Query& query) {
   NAM_RETURN_IF_ERROR(Unnest(query));
   NAM_RETURN_IF_ERROR(UseBitsOfPackedValues(query));
   PushFilters(query);
-  OrderJoins(query);
   FilterLookups(query);
   return absl::OkStatus();
 }

@@ -28,12 +28,13 @@ struct Range {
   double high = 1;
 };
 
-const proto::Table& TableOf(const StarQuery& query, ColumnRef ref) {
-  return *query.tables[static_cast<size_t>(ref.table)];
+const StoredColumn* Find(const StoredColumns& stored, ColumnRef ref) {
+  const auto found = stored.find(ref);
+  return found == stored.end() ? nullptr : &found->second;
 }
 
 /// The condition as a range of a column's values, if the statistics cover it.
-std::optional<std::pair<ColumnRef, Range>> RangeOf(const StarQuery& query, const Expr& e) {
+std::optional<std::pair<ColumnRef, Range>> RangeOf(const StoredColumns& stored, const Expr& e) {
   if (e.op != Op::kLess && e.op != Op::kLessEqual && e.op != Op::kGreater && e.op != Op::kGreaterEqual)
     return std::nullopt;
   const bool column_first = e.children[0].op == Op::kColumn;
@@ -42,14 +43,15 @@ std::optional<std::pair<ColumnRef, Range>> RangeOf(const StarQuery& query, const
   if (column.op != Op::kColumn || literal.op != Op::kLiteral || literal.literal.null) return std::nullopt;
   const bool less = (e.op == Op::kLess || e.op == Op::kLessEqual) == column_first;
   const bool equal = e.op == Op::kLessEqual || e.op == Op::kGreaterEqual;
-  const proto::Column& of = ColumnOf(query, column.column);
-  const uint64_t rows = TableOf(query, column.column).rows();
-  const std::optional<double> share = ShareBelow(of, rows, literal.literal, less == equal);
+  const StoredColumn* const of = Find(stored, column.column);
+  if (of == nullptr) return std::nullopt;
+  const std::optional<double> share = ShareBelow(*of->column, of->rows, literal.literal, less == equal);
   if (!share.has_value()) return std::nullopt;
-  return std::make_pair(column.column, less ? Range{0, *share} : Range{*share, ShareNotNull(of, rows)});
+  return std::make_pair(column.column,
+                        less ? Range{0, *share} : Range{*share, ShareNotNull(*of->column, of->rows)});
 }
 
-double One(const StarQuery& query, const Expr& e);
+double One(const StoredColumns& stored, const Expr& e);
 
 void Flatten(const Expr& e, std::vector<const Expr*>& conjuncts) {
   if (e.op != Op::kAnd) {
@@ -59,13 +61,13 @@ void Flatten(const Expr& e, std::vector<const Expr*>& conjuncts) {
   for (const Expr& child : e.children) Flatten(child, conjuncts);
 }
 
-double All(const StarQuery& query, const std::vector<const Expr*>& conjuncts) {
+double All(const StoredColumns& stored, const std::vector<const Expr*>& conjuncts) {
   double share = 1;
   std::map<ColumnRef, Range> ranges;
   for (const Expr* e : conjuncts) {
-    const auto range = RangeOf(query, *e);
+    const auto range = RangeOf(stored, *e);
     if (!range) {
-      share *= One(query, *e);
+      share *= One(stored, *e);
       continue;
     }
     Range& all = ranges[range->first];
@@ -85,9 +87,11 @@ std::optional<double> OfPattern(const proto::Column& column, uint64_t rows, cons
 }
 
 /// A condition on a column and constants.
-double OfColumn(const StarQuery& query, const Expr& e, ColumnRef ref) {
-  const proto::Column& column = ColumnOf(query, ref);
-  const uint64_t rows = TableOf(query, ref).rows();
+double OfColumn(const StoredColumns& stored, const Expr& e, ColumnRef ref) {
+  const StoredColumn* const of = Find(stored, ref);
+  if (of == nullptr) return e.op == Op::kLike ? kLike : kUnknown;
+  const proto::Column& column = *of->column;
+  const uint64_t rows = of->rows;
   const double not_null = ShareNotNull(column, rows);
   const double one = not_null / static_cast<double>(std::max<uint64_t>(column.distinct(), 1));
   // A value that cannot exist is assumed to have half a row, so that estimates stay ordered.
@@ -116,43 +120,39 @@ double OfColumn(const StarQuery& query, const Expr& e, ColumnRef ref) {
   }
 }
 
-double One(const StarQuery& query, const Expr& e) {
+double One(const StoredColumns& stored, const Expr& e) {
   switch (e.op) {
     case Op::kAnd: {
       std::vector<const Expr*> conjuncts;
       Flatten(e, conjuncts);
-      return All(query, conjuncts);
+      return All(stored, conjuncts);
     }
     case Op::kOr: {
       double none = 1;
-      for (const Expr& child : e.children) none *= 1 - One(query, child);
+      for (const Expr& child : e.children) none *= 1 - One(stored, child);
       return 1 - none;
     }
     case Op::kNot:
-      return 1 - One(query, e.children[0]);
+      return 1 - One(stored, e.children[0]);
     case Op::kLiteral:
       return !e.literal.null && e.literal.number != 0 ? 1 : 0;
     default:
       break;
   }
-  if (RangeOf(query, e)) return All(query, {&e});
+  if (RangeOf(stored, e)) return All(stored, {&e});
   const Expr* column = nullptr;
   for (const Expr& child : e.children) {
     if (child.op == Op::kColumn) column = column == nullptr ? &child : nullptr;
   }
-  return column == nullptr ? kUnknown : OfColumn(query, e, column->column);
+  return column == nullptr ? kUnknown : OfColumn(stored, e, column->column);
 }
 
 }  // namespace
 
-const proto::Column& ColumnOf(const StarQuery& query, ColumnRef ref) {
-  return query.tables[static_cast<size_t>(ref.table)]->columns(ref.column);
-}
-
-double Selectivity(const StarQuery& query, std::span<const Expr> conditions) {
+double Selectivity(const StoredColumns& stored, std::span<const Expr> conditions) {
   std::vector<const Expr*> conjuncts;
   for (const Expr& condition : conditions) Flatten(condition, conjuncts);
-  return All(query, conjuncts);
+  return All(stored, conjuncts);
 }
 
 }  // namespace nam::optimizer

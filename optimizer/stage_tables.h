@@ -5,10 +5,13 @@
 #include <optional>
 #include <vector>
 
-#include "optimizer/plan.h"
 #include "plan/physical.h"
+#include "proto/table.pb.h"
 
 namespace nam::optimizer {
+
+/// Tables of a plan, by their numbers in it.
+using TableRefs = std::vector<std::shared_ptr<const proto::Table>>;
 
 /// What a stage of compute servers reads of tables: the basis of assignment, multicast and EXPLAIN.
 struct StageTables {

@@ -6,7 +6,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "optimizer/cardinality.h"
 #include "optimizer/join_choice.h"
+#include "optimizer/join_graph.h"
+#include "optimizer/join_keys.h"
 #include "optimizer/lower_tree.h"
 #include "optimizer/plan_builder.h"
 #include "optimizer/slots.h"
@@ -33,7 +36,8 @@ class TreeLowering {
 
   // lower_tree.cc
   absl::StatusOr<Flow> LowerValues(const Node& node);
-  absl::StatusOr<Flow> LowerFilter(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
+  absl::StatusOr<Flow> LowerFileScan(const Node& node, const ColumnSet& needed);
+  absl::StatusOr<Flow> LowerFilter(const Node& node, const ColumnSet& needed);
   absl::StatusOr<Flow> LowerProject(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
   absl::StatusOr<Flow> LowerSort(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
   absl::StatusOr<Flow> LowerLimit(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
@@ -70,12 +74,11 @@ class TreeLowering {
     std::vector<plan::Expr> residuals;
     std::vector<plan::Expr> compared;  // plan::ProbeStep::compared
     bool null_aware = false;
-    plan::ColumnRef mark;  // for kMark
-    ColumnSet behind;      // columns that its conditions, or later operators, read
-    double rows = -1;      // expected; -1: as the flows say
-    double heaviest = 0;   // the share of the probe side's rows with the most common key
-    /// Decided before its sides exist. Otherwise Meet decides, if both are on servers.
-    std::optional<JoinChoice> choice;
+    plan::ColumnRef mark;              // for kMark
+    ColumnSet behind;                  // columns that its conditions, or later operators, read
+    double values = 0;                 // of the keys, in which the sides meet; 0: each probed row stays
+    double heaviest = 0;               // the share of the probe side's rows with the most common key
+    std::optional<JoinChoice> choice;  // if both sides are on servers: Meet decides
   };
   /// The place of a join.
   enum class Place : uint8_t {
@@ -86,41 +89,37 @@ class TreeLowering {
   };
 
   // lower_joins.cc
-  /// Lowers scans of columnar tables and inner joins of them: as a star, if they are connected.
-  std::optional<absl::StatusOr<Flow>> LowerStarBlock(const Node& node, const ColumnSet& needed);
+  /// Lowers scans, and inner joins of any inputs.
+  absl::StatusOr<Flow> LowerJoinBlock(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
+  absl::StatusOr<Flow> LowerJoinTree(const JoinGraph& graph, const JoinTree& tree, const ColumnSet& needed,
+                                     bool driving);
+  /// Lowers a scan by servers. The driving one may read whole tuples.
+  absl::StatusOr<Flow> LowerServersScan(const JoinGraph::Input& input, const ColumnSet& needed, bool driving);
+  /// A join by these keys, whose output has the needed columns. `below` becomes what it reads of its sides.
+  JoinOf JoinBy(plan::JoinKind kind, JoinKeys keys, const ColumnSet& needed, ColumnSet& below) const;
   /// Lowers a record table whose rows the session's transaction finds.
   absl::StatusOr<Flow> LowerTableScan(const Node& node, const ColumnSet& needed,
                                       const std::vector<plan::Expr>& conditions, int64_t rows_wanted);
-  /// A star's record tables, in the order of RecordTables::Prepare; sets the query's estimates.
-  absl::StatusOr<std::vector<size_t>> PrepareRecords(StarQuery& query);
+  /// Adds the tables that servers read to the plan. Prepares record tables, and takes their estimates.
+  absl::Status AddTables(JoinGraph& graph);
   absl::StatusOr<Flow> LowerJoin(const Node& node, const ColumnSet& needed);
   /// Lowers a semi join with a stage's output over parts before inner joins; nullopt, with `build` unchanged,
   /// if that is not worthwhile.
   std::optional<absl::StatusOr<Flow>> LowerSemiJoinFirst(const Node& node, const ColumnSet& needed,
                                                          Flow& build);
 
-  // lower_star_parts.cc
-  /// The choices for a star's joins: those before the first that is not pipelined, and that one, if any.
-  struct StarChoices {
-    std::vector<JoinChoice> pipelined;
-    std::optional<JoinChoice> first_by_parts;
-  };
-  absl::StatusOr<StarChoices> ChooseStarJoins(const Plan& star, const TableRefs& tables) const;
-  /// Lowers a star, some of whose joins are made as those of flows. number_of[t] becomes the plan's number of
-  /// table t. Columns keep the star's names.
-  absl::StatusOr<Flow> LowerStarFrom(Plan star, const TableRefs& tables, const StarChoices& choices,
-                                     std::vector<uint32_t>& number_of);
-  /// Lowers some of its tables, the first of them driving, as a stage of their own; with its first `joins`.
-  absl::StatusOr<Flow> LowerSubStar(const Plan& star, const TableRefs& tables, const std::vector<int>& some,
-                                    size_t joins, const ColumnSet& wanted, std::vector<uint32_t>& number_of);
-
   // join_flows.cc
   absl::StatusOr<Flow> Join(JoinOf join, Flow probed, Flow built);
   /// Brings the sides of a join to where it can be made. May swap those of an inner join.
   absl::StatusOr<Place> Meet(JoinOf& join, Flow& probed, Flow& built);
   void NoteJoin(const JoinOf& join, uint32_t build);
-  /// The rows of the probe side with a partner, if these are fewer than the values of its key.
-  double MatchingRows(const JoinOf& join, double probed, double built) const;
+  /// The rows of a join of sides with so many rows.
+  double RowsOf(const JoinOf& join, double probed, double built) const;
+  /// Whether every server can compute the flow's rows by itself: they are few, or no more than `rows`, and
+  /// come from constants of the plan.
+  bool IsOfConstants(const Flow& flow, double rows) const;
+  /// Whether an inner join's only key is unique in the table that is built.
+  bool IsUnique(const JoinOf& join, const Flow& built) const;
   /// The probe of a join by these keys, and the columns after it: over rows that lie as `probed` says, with a
   /// build side whose payload lies as `payload` says.
   struct ProbeAndLayout {
@@ -156,9 +155,6 @@ class TreeLowering {
   // choose_join.cc
   /// Chooses how a join of flows of servers is made. `whole`: every server can read all of the build side.
   JoinChoice Choose(const JoinOf& join, const Flow& probed, const Flow& built, bool whole);
-  /// … and join `j` of a star.
-  absl::StatusOr<JoinChoice> Choose(const Plan& star, const TableRefs& tables, size_t j) const;
-  JoinChoice Choose(const JoinWork& work, const JoinPossibilities& can) const;
   GroupCosts CostsOfGroups(double rows, double groups, const plan::Schema& schema) const;
   /// Whether a build side of so many rows exceeds a server's memory for it.
   bool IsTooLarge(double rows, const plan::Schema& schema) const;
@@ -198,9 +194,6 @@ class TreeLowering {
                                  Layout layout, double rows);
   /// Ends the flow's stage. Returns its fact, or `expected` if that is unknown.
   StageFact End(uint32_t stage, const StageFact& expected, bool barrier);
-  /// The most values of an expression over columns; for several expressions: rows of values.
-  double ValuesOf(const std::vector<plan::Expr>& exprs) const;
-  void NoteValues(const Node& scan);
 
   /// Wishes for the order if an index of a record table below may have it.
   void WishFor(const std::vector<plan::OrderKey>& order, const Node& node);
@@ -226,8 +219,7 @@ class TreeLowering {
   const LoweringOptions options_;
   const StageFacts& facts_;
   PlanBuilder builder_;
-  std::map<plan::ColumnRef, double> values_of_;     // columns with statistics: their number of values
-  std::map<plan::ColumnRef, double> heaviest_of_;   // … and the share of rows with the most common one
+  Cardinalities cardinalities_;
   std::vector<TransactionScan> transaction_scans_;  // without their pipelines
   std::vector<uint32_t> prepared_tables_;
   /// An order that a scan's rows should have, because the first of them would be enough.
@@ -254,23 +246,12 @@ bool HasHash(const plan::Expr& key);
 /// Whether rows can go by parts of these keys: each has a hash, and equal keys meet in one part.
 bool MayGoByParts(const std::vector<plan::Expr>& keys);
 
-/// The share of a table's rows with the most common value of a column, as far as its statistics say.
-double ShareOfMostCommon(const proto::Table& table, int column);
-
-/// The share of rows with the most common values of keys over the tables of a star, at most; 0: unknown.
-double HeaviestOf(const std::vector<plan::Expr>& keys, const TableRefs& tables);
-/// The columns that a star's joins from `first` on read, and its output.
-ColumnSet NeededFrom(const Plan& star, size_t first);
-
 /// The bytes of a row as it travels.
 double BytesOfRow(const plan::Schema& schema);
 /// The bytes of rows in a join table.
 double BytesOfRows(double rows, const plan::Schema& schema);
 /// The number of parts with about a MiB of these rows each.
 uint32_t PartsOfRows(double rows, const plan::Schema& schema);
-
-/// A guess, to choose the build side of a join.
-double EstimatedRows(const plan::logical::Node& node);
 
 /// 0A000 if the engine cannot compare values of the type as keys of groups and orders.
 absl::Status CheckKey(const Type& type);

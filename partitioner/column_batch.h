@@ -60,6 +60,10 @@ class ColumnBatch {
   size_t column_count() const { return columns_.size(); }
   size_t rows() const { return rows_; }
   void set_rows(size_t rows) { rows_ = rows; }
+  /// Where the rows stand among those of other batches, which come in any order: behind those of all lower
+  /// places, and of the same place that came before.
+  uint64_t place() const { return place_; }
+  void set_place(uint64_t place) { place_ = place; }
 
   /// Copies text into memory that lives as long as the batch's rows. Static text needs no copy.
   std::string_view Keep(std::string_view text) {
@@ -87,6 +91,7 @@ class ColumnBatch {
   std::vector<Column> columns_;
   std::deque<std::string> arena_;
   size_t rows_ = 0;
+  uint64_t place_ = 0;
 };
 
 }  // namespace nam::partitioner

@@ -55,6 +55,16 @@ std::vector<Piece> PiecesOf(const proto::Table& table, const std::vector<uint32_
   return CutPieces(table, whole, rows_max);
 }
 
+std::optional<Piece> FirstRowsOf(const proto::Table& table, uint64_t rows) {
+  for (int p = 0; p < table.partitions_size(); ++p) {
+    const proto::Chain& chain = table.partitions(p);
+    if (chain.rows() == 0) continue;
+    if (chain.rows() < rows) return std::nullopt;
+    return Piece{static_cast<uint32_t>(p), 0, chain.blocks()};
+  }
+  return std::nullopt;
+}
+
 std::vector<uint32_t> PartitionsOf(const std::vector<Piece>& pieces) {
   std::vector<uint32_t> partitions;
   for (const Piece& piece : pieces) {

@@ -36,6 +36,9 @@ std::vector<uint32_t> PartitionsOf(const std::vector<Piece>& pieces);
 /// The non-empty partitions. Those of more than `rows_max` rows are cut evenly, as far as there are blocks.
 std::vector<Piece> PiecesOf(const proto::Table& table, const std::vector<uint32_t>& partitions,
                             uint64_t rows_max);
+/// The first chain with rows, whole, if it has at least so many: one thread reads it in its order, from its
+/// first row on.
+std::optional<Piece> FirstRowsOf(const proto::Table& table, uint64_t rows);
 /// Cuts pieces with more than `rows_max` rows evenly, as far as there are blocks.
 std::vector<Piece> CutPieces(const proto::Table& table, const std::vector<Piece>& pieces, uint64_t rows_max);
 

@@ -259,6 +259,7 @@ absl::Status StagedTable::Append(const ColumnBatch& batch) {
   std::vector<uint32_t> partition_of, order, numbers;
   PartitionRows(batch, partition_of);
   auto chunk = std::make_unique<StagedChunk>();
+  chunk->place = batch.place();
   OrderByPartition(partition_of, partitions_, chunk->partition_start, order);
   chunk->columns.resize(batch.column_count());
   std::vector<ColumnRange> ranges(batch.column_count());
@@ -302,7 +303,9 @@ absl::Status StagedTable::Append(const ColumnBatch& batch) {
     all.values += ranges[c].values;
   }
   rows_ += batch.rows();
-  chunks_.push_back(std::move(chunk));
+  const auto behind =
+      std::ranges::upper_bound(chunks_, chunk->place, {}, [](const auto& other) { return other->place; });
+  chunks_.insert(behind, std::move(chunk));
   return absl::OkStatus();
 }
 

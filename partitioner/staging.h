@@ -67,6 +67,7 @@ struct StagedChunk {
     }
     bool IsNull(uint32_t row) const { return !nulls.empty() && nulls[row] != 0; }
   };
+  uint64_t place = 0;                     // the batch's
   std::vector<uint32_t> partition_start;  // partitions + 1
   std::vector<Column> columns;            // few strings: the StringCollector's numbers
   uint64_t held_bytes() const;
@@ -78,7 +79,8 @@ class StagedTable {
   /// `bytes_max`: limit of the rows' memory.
   explicit StagedTable(const TableSchema& schema, uint64_t bytes_max = UINT64_MAX);
 
-  /// 53200 if the rows exceed the limit. Some of the batch may then be staged: no row may follow.
+  /// Rows of a partition lie in the order of their batches' places. 53200 if they exceed the limit. Some of
+  /// the batch may then be staged: no row may follow.
   absl::Status Append(const ColumnBatch& batch);
 
   struct ColumnRange {

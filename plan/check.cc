@@ -244,6 +244,15 @@ class PlanChecker {
     return absl::OkStatus();
   }
 
+  absl::Status CheckSource(const Pipeline& p, const FileSource& source) const {
+    if (plan_.stages[p.stage].site != Stage::Site::kSession)
+      return BadPlan("files of the session's host in a stage of servers");
+    NAM_RETURN_IF_ERROR(CheckAscending(source.columns, "columns that do not ascend"));
+    if (source.columns.size() != p.schemas[0].size() || source.column_names.size() != source.columns.size())
+      return BadPlan("columns and their slots do not match");
+    return absl::OkStatus();
+  }
+
   absl::Status CheckSource(const Pipeline& p, const PageSource& source) const {
     if (!Waits(p, source.pipeline)) return BadPlan("rows of a pipeline that is not complete");
     const Pipeline& from = plan_.pipelines[source.pipeline];

@@ -58,6 +58,14 @@ void Put(const ValuesSource& values, proto::SourceNode* out) {
   }
 }
 
+void Put(const FileSource& source, proto::SourceNode* out) {
+  proto::FileSource& to = *out->mutable_files();
+  to.set_files(source.files);
+  to.set_name(source.name);
+  to.mutable_columns()->Add(source.columns.begin(), source.columns.end());
+  to.mutable_column_names()->Add(source.column_names.begin(), source.column_names.end());
+}
+
 void Put(const PageSource& pages, proto::SourceNode* out) {
   out->mutable_pages()->set_pipeline(pages.pipeline);
   out->mutable_pages()->set_in_order(pages.in_order);
@@ -357,6 +365,10 @@ absl::Status Decode(const proto::SourceNode& from, SourceNode& to) {
     }
     case proto::SourceNode::kValues:
       return Decode(from.values(), to.emplace<ValuesSource>());
+    case proto::SourceNode::kFiles:
+      to = FileSource{from.files().files(), from.files().name(), NumbersOf(from.files().columns()),
+                      TextsOf(from.files().column_names())};
+      return absl::OkStatus();
     case proto::SourceNode::kPages:
       to = PageSource{from.pages().pipeline(), from.pages().in_order()};
       return absl::OkStatus();

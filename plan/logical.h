@@ -66,6 +66,13 @@ struct Scan {
   std::shared_ptr<const proto::Table> table;
 };
 
+/// No input. Rows of files on the session's host, in the files' order. columns as of Scan.
+struct FileScan {
+  int relation = -1;
+  uint32_t files = 0;                         // the session's number of them
+  std::shared_ptr<const proto::Table> table;  // describes them; its rows are a guess
+};
+
 /// No input. Rows of constants, one for each column. One row without columns is the input of SELECT without
 /// FROM.
 struct Values {
@@ -225,7 +232,7 @@ struct CteScan {
 };
 
 using Operator = std::variant<Scan, Values, Filter, Project, Join, Aggregate, Window, Sort, Limit, Distinct,
-                              SetOperation, With, CteScan, Series>;
+                              SetOperation, With, CteScan, Series, FileScan>;
 
 struct Node {
   Operator op;

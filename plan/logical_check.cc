@@ -40,7 +40,8 @@ class QueryChecker {
 
   static absl::Status CheckShape(const Node& node) {
     size_t least = 1, most = 1;
-    if (node.As<Scan>() != nullptr || node.As<Values>() != nullptr || node.As<CteScan>() != nullptr) {
+    if (node.As<Scan>() != nullptr || node.As<FileScan>() != nullptr || node.As<Values>() != nullptr ||
+        node.As<CteScan>() != nullptr) {
       least = most = 0;
     } else if (node.As<Join>() != nullptr || node.As<With>() != nullptr) {
       least = most = 2;

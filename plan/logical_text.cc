@@ -97,6 +97,10 @@ class QueryPrinter {
     absl::StrAppend(&out_, "Scan ", scan.table->name(), " as #", scan.relation, ":");
     for (const Column& column : node.columns) absl::StrAppend(&out_, " ", column.ref.column);
   }
+  void Show(const Node& node, const FileScan& scan) {
+    absl::StrAppend(&out_, "FileScan ", scan.table->name(), " as #", scan.relation, ":");
+    for (const Column& column : node.columns) absl::StrAppend(&out_, " ", column.ref.column);
+  }
   void Show(const Node& node, const Values& values) {
     absl::StrAppend(&out_, "Values ", values.rows.size(), " rows");
     for (const Column& column : node.columns) absl::StrAppend(&out_, " ", Name(column.ref));

@@ -174,8 +174,16 @@ struct JoinSource {
   ProbeStep probe;  // over the output of `probed`
 };
 
+/// Reads files of the session's host, from the first row to the last. Only a stage of the session has one.
+struct FileSource {
+  uint32_t files = 0;                     // the session's number of them
+  std::string name;                       // for EXPLAIN: read_csv('people.csv')
+  std::vector<uint32_t> columns;          // those that are read; ascending. schemas[0] has a slot for each
+  std::vector<std::string> column_names;  // for EXPLAIN, as columns
+};
+
 using SourceNode = std::variant<BlockScan, RecordScan, ValuesSource, PageSource, ExchangeReceive,
-                                WindowSource, PartitionSource, JoinSource>;
+                                WindowSource, PartitionSource, JoinSource, FileSource>;
 
 // ─── Steps
 

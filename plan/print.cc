@@ -266,6 +266,10 @@ class PlanPrinter {
     if (values.rows.empty() && fed_[number_].size() == names_.size()) names_ = fed_[number_];
     return absl::StrCat("values, ", values.rows.size(), values.rows.size() == 1 ? " row" : " rows");
   }
+  std::string Source(const Pipeline&, const FileSource& source) {
+    names_ = source.column_names;
+    return absl::StrCat("scan ", source.name, " (", absl::StrJoin(names_, ", "), ")");
+  }
   std::string Source(const Pipeline&, const PageSource& pages) {
     names_ = left_[pages.pipeline];
     return absl::StrCat("rows of P", pages.pipeline, pages.in_order ? " in order" : "");

@@ -22,6 +22,7 @@ inline constexpr int64_t kPartnerRowPs = 2'600;     // finding a row's partner i
 inline constexpr int64_t kSinkRowPs = 6'000;        // group and aggregates, or an output row
 inline constexpr int64_t kCombineGroupPs = 20'000;  // merging a thread's or server's group into another's
 inline constexpr int64_t kFinishRowPs = 10'000;     // a group or row that is stored, or read as a result
+inline constexpr int64_t kFileFieldPs = 15'000;     // a field of a file, found, checked and made a value
 inline constexpr int64_t kSortRowPs = 60'000;       // a row's share of sorting runs, or of merging them
 
 // Multicast of build sides: until a stream flows and after it has, at any length (a call to each memory
@@ -31,7 +32,7 @@ inline constexpr int64_t kMulticastStartPs = 300'000'000;
 inline constexpr int64_t kDatagramPs = 240'000;
 inline constexpr int64_t kDatagramBytePs = 83;
 
-// For shuffle-based plans only (docs/design/shuffle-baseline.md):
+// Rows that servers exchange:
 inline constexpr int64_t kRouteRowPs = 2'000;   // choosing a row's server
 inline constexpr int64_t kRouteCodePs = 1'200;  // writing a code where it is sent from
 

@@ -70,6 +70,12 @@ void AddNotice(std::string message, ResultSet& result) {
   result.warnings.push_back({std::move(message), sqlstate::kSuccess});
 }
 
+ResultSet AlreadyThere(std::string command, const std::string& name) {
+  ResultSet result = CommandResult(std::move(command));
+  AddNotice(absl::StrCat("relation ", Quote(name), " already exists, skipping"), result);
+  return result;
+}
+
 ResultSet CreatedTable(const sql::CreateTableStatement& statement, std::string command) {
   ResultSet result = CommandResult(std::move(command));
   if (!statement.storage_by_default) return result;

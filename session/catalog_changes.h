@@ -35,5 +35,7 @@ ResultSet CreatedTable(const sql::CreateTableStatement& statement, std::string c
 
 /// A notice, which PostgreSQL's clients show beside the result; it is no warning.
 void AddNotice(std::string message, ResultSet& result);
+/// The result of a command with IF NOT EXISTS that finds `name`: nothing but a notice.
+ResultSet AlreadyThere(std::string command, const std::string& name);
 
 }  // namespace nam::session

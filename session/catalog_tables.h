@@ -63,20 +63,16 @@ class CatalogTables final : public sql::TableSource {
   /// Of all files that the pattern names.
   absl::StatusOr<csv::SniffedFiles> Sniff(const std::string& pattern, const csv::SniffOptions& options,
                                           csv::Dialect& dialect) override;
-  absl::StatusOr<std::shared_ptr<const proto::Table>> Load(const sql::CopyStatement& files) override {
-    return load_(files);
-  }
-  using LoadFiles =
-      std::function<absl::StatusOr<std::shared_ptr<const proto::Table>>(const sql::CopyStatement&)>;
-  /// Sets the maker of tables from files. Called before the first statement.
-  void LoadBy(LoadFiles load) { load_ = std::move(load); }
+  uint32_t AddFiles(const sql::CopyStatement& files) override { return add_files_(files); }
+  /// Sets the keeper of a statement's files. Called before the first statement.
+  void AddFilesBy(std::function<uint32_t(const sql::CopyStatement&)> add) { add_files_ = std::move(add); }
 
  private:
   void Ask();
 
   catalog::Client& catalog_;
   fabric::Fabric& fabric_;
-  LoadFiles load_;
+  std::function<uint32_t(const sql::CopyStatement&)> add_files_;
   proto::Cluster cluster_;  // the last answer
   bool current_ = false;    // it belongs to this statement
   sql::NameSettings settings_;

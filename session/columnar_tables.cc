@@ -139,6 +139,7 @@ class ParallelCopy {
       if (!*more) break;
     }
     if (batch.rows() == 0) return absl::OkStatus();
+    batch.set_place(rows.portion().number);
     NAM_RETURN_IF_ERROR(loader_.Append(batch));
     rows_ += batch.rows();
     Tell();
@@ -210,7 +211,7 @@ absl::StatusOr<ResultSet> ColumnarTables::Create(const sql::CreateTableStatement
   const absl::Status created =
       Load(statement.table, options, {}, [](LoadedRows&) { return absl::OkStatus(); }).status();
   if (absl::IsAlreadyExists(created)) {
-    if (statement.if_not_exists) return CommandResult("CREATE TABLE");
+    if (statement.if_not_exists) return AlreadyThere("CREATE TABLE", statement.table.name());
     return AlreadyExists(statement);
   }
   NAM_RETURN_IF_ERROR(created);
@@ -229,7 +230,7 @@ absl::StatusOr<ResultSet> ColumnarTables::CreateAs(const sql::CreateTableAsState
                                             ? LoadFiles(*statement.file, options, report, result)
                                             : Load(table, options, AllColumns(table), fill);
   if (absl::IsAlreadyExists(rows.status())) {
-    if (statement.create.if_not_exists) return CommandResult("CREATE TABLE AS");
+    if (statement.create.if_not_exists) return AlreadyThere("CREATE TABLE AS", table.name());
     return AlreadyExists(statement.create);
   }
   NAM_RETURN_IF_ERROR(rows.status());

@@ -103,7 +103,8 @@ bool ReadDouble(std::string_view text, int64_t& bits) {
 
 }  // namespace
 
-CopiedColumns::CopiedColumns(const sql::CopyStatement& statement, CopiedRows& rows, bool whole)
+CopiedColumns::CopiedColumns(const sql::CopyStatement& statement, CopiedRows& rows, bool whole,
+                             const std::vector<bool>& kept)
     : statement_(statement),
       rows_(rows),
       row_bytes_(whole ? std::make_optional<partitioner::RowBytes>(*statement.insert.table.table)
@@ -113,6 +114,7 @@ CopiedColumns::CopiedColumns(const sql::CopyStatement& statement, CopiedRows& ro
     const proto::Type& type = table.columns(i).type();
     Column& column = columns_.emplace_back();
     column.field = kNoField;
+    column.kept = kept.empty() || kept[static_cast<size_t>(i)];
     column.form = partitioner::FormOf(TypeOf(type).value_or(Type::Null()));
     column.absent = sql::ConstantDefault(table.columns(i)).value_or(Value::Null(ColumnTypeOf(type)));
     for (size_t f = 0; f < statement.insert.columns.size(); ++f) {
@@ -217,10 +219,11 @@ absl::Status CopiedColumns::AddField(size_t c, csv::Field field, ColumnBatch& ba
   }
   std::string_view text = field.text;
   if (is_fast) {
-    out.Push(column.form, fast, text);
+    if (column.kept) out.Push(column.form, fast, text);
   } else {
     const absl::StatusOr<Value> value = rows_.ValueOf(column.field, field);
     if (!value.ok()) return rows_.AtField(column.field, value.status());
+    if (!column.kept) return absl::OkStatus();
     if (value->null) {
       out.PushNull(column.form, batch.rows());
       return absl::OkStatus();

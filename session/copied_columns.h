@@ -21,7 +21,9 @@ namespace nam::session {
 class CopiedColumns {
  public:
   /// Borrows both. With `whole`, rows that are too long for a query to have all of their columns are refused.
-  CopiedColumns(const sql::CopyStatement& statement, CopiedRows& rows, bool whole);
+  /// `kept`: the columns that batches get; of others values are checked alone. Empty: all.
+  CopiedColumns(const sql::CopyStatement& statement, CopiedRows& rows, bool whole,
+                const std::vector<bool>& kept = {});
 
   /// Adds a row; the batch refers to its texts. An error tells the place, and leaves the batch unchanged.
   absl::Status Add(const std::vector<csv::Field>& fields, partitioner::ColumnBatch& batch);
@@ -38,6 +40,7 @@ class CopiedColumns {
     int64_t least = 0, most = 0;  // numbers
     int scale = 0;                // decimals
     uint32_t characters = 0;      // of text, at most; 0: any
+    bool kept = true;
   };
   static constexpr size_t kNoField = SIZE_MAX;
 

@@ -13,7 +13,7 @@ namespace nam::session {
 
 absl::StatusOr<std::unique_ptr<execution::LocalStage>> QueryResult::PrepareStage(
     const plan::PhysicalPlan& plan, plan::TableMetadata tables, uint64_t budget_bytes, fabric::Fabric& fabric,
-    const std::atomic<bool>& cancel, execution::SortScratch scratch) {
+    const std::atomic<bool>& cancel, execution::SortScratch scratch, execution::FileRowsSource files) {
   execution::StageInputs inputs;
   inputs.plan = plan;
   inputs.tables = std::move(tables);
@@ -21,6 +21,7 @@ absl::StatusOr<std::unique_ptr<execution::LocalStage>> QueryResult::PrepareStage
   inputs.settings.set_result_bytes_max(budget_bytes);
   inputs.sort_scratch = std::move(scratch);
   inputs.threads = fabric.capabilities().processors;
+  inputs.file_rows = std::move(files);
   inputs.client_sink =
       [this](const plan::Schema& schema,
              execution::MemoryBudget& budget) -> absl::StatusOr<std::unique_ptr<execution::Sink>> {

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "execution/sort/scratch_run.h"
+#include "execution/stage_inputs.h"
 #include "fabric/fabric.h"
 #include "plan/physical.h"
 #include "plan/table_schema.h"
@@ -28,10 +29,11 @@ class QueryResult {
 
   /// Prepares the last stage of the plan, whose rows go to the receiver. `tables` are the plan's.
   /// `budget_bytes` bounds the session's memory for the query, including the receiver's. Sorts that exceed it
-  /// use `scratch`. This, `fabric` and `cancel` outlive the stage.
+  /// use `scratch`; `files` reads those of the plan. This, `fabric` and `cancel` outlive the stage.
   absl::StatusOr<std::unique_ptr<execution::LocalStage>> PrepareStage(
       const plan::PhysicalPlan& plan, plan::TableMetadata tables, uint64_t budget_bytes,
-      fabric::Fabric& fabric, const std::atomic<bool>& cancel, execution::SortScratch scratch = {});
+      fabric::Fabric& fabric, const std::atomic<bool>& cancel, execution::SortScratch scratch = {},
+      execution::FileRowsSource files = {});
 
   /// After the stage has run, and before it ends: the result without its rows.
   absl::StatusOr<ResultSet> Finish();

@@ -305,7 +305,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateTableStatement&
   NAM_RETURN_IF_ERROR(MayRun("CREATE TABLE"));
   const absl::Status created = access_.CreateTable(statement.table, statement.indexes);
   if (absl::IsAlreadyExists(created)) {
-    if (statement.if_not_exists) return CommandResult("CREATE TABLE");
+    if (statement.if_not_exists) return AlreadyThere("CREATE TABLE", statement.table.name());
     return NameTaken(statement.table.name(), statement.position, "DROP TABLE first, or write IF NOT EXISTS");
   }
   if (!created.ok()) return EngineErrorInSql(created);
@@ -326,7 +326,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateIndexStatement&
   for (int tries = 1; statement.if_not_exists && absl::IsAlreadyExists(created) && tries <= kIndexTriesMax;
        ++tries) {
     const absl::Status there = access_.AwaitIndex(index.name());
-    if (there.ok()) return CommandResult("CREATE INDEX");
+    if (there.ok()) return AlreadyThere("CREATE INDEX", index.name());
     if (!absl::IsNotFound(there)) return EngineErrorInSql(there);
     created = access_.CreateIndex(*statement.table, index);
   }
@@ -372,13 +372,13 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DropIndexStatement& s
   absl::Status dropped = absl::NotFoundError("");
   for (size_t i = 0; i < statement.names.size() && absl::IsNotFound(dropped); ++i)
     dropped = access_.DropIndex(statement.names[i]);
+  const std::string missing =
+      absl::StrCat("index ", Quote(statement.names.empty() ? "" : statement.names.back()), " does not exist");
   if (absl::IsNotFound(dropped) && !statement.if_exists) {
-    return ToStatus(
-        {.message = absl::StrCat("index \"", statement.names.empty() ? "" : statement.names.back(),
-                                 "\" does not exist"),
-         .position = statement.position,
-         .hint = "EXPLAIN shows the index that a query uses",
-         .sqlstate = sqlstate::kUndefinedObject});
+    return ToStatus({.message = missing,
+                     .position = statement.position,
+                     .hint = "EXPLAIN shows the index that a query uses",
+                     .sqlstate = sqlstate::kUndefinedObject});
   }
   if (absl::IsFailedPrecondition(dropped)) {
     return ToStatus({.message = std::string(dropped.message()),
@@ -387,7 +387,9 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DropIndexStatement& s
                      .sqlstate = sqlstate::kDependentObjects});
   }
   if (!dropped.ok() && !absl::IsNotFound(dropped)) return EngineErrorInSql(dropped);
-  return CommandResult("DROP INDEX");
+  ResultSet result = CommandResult("DROP INDEX");
+  if (!dropped.ok()) AddNotice(absl::StrCat(missing, ", skipping"), result);
+  return result;
 }
 
 absl::StatusOr<ResultSet> RecordStatements::InTransaction(

@@ -18,10 +18,10 @@
 #include "session/copy_to.h"
 #include "session/delivery.h"
 #include "session/explain.h"
-#include "session/file_tables.h"
 #include "session/locked_rows.h"
 #include "session/plan_cache.h"
 #include "session/prepared_statements.h"
+#include "session/queried_files.h"
 #include "session/query_result.h"
 #include "session/record_engine.h"
 #include "session/record_reads.h"
@@ -81,7 +81,7 @@ class SessionImpl final : public Session {
         member_(attachment.member()),
         settings_(DefaultSettings(attachment.fabric())),
         record_access_(std::move(records)) {
-    tables_.LoadBy([this](const sql::CopyStatement& files) { return files_.Load(files, progress_); });
+    tables_.AddFilesBy([this](const sql::CopyStatement& files) { return files_.Add(files); });
     if (record_access_ != nullptr) {
       records_.emplace(*record_access_, attachment.fabric().clock(), cancel_,
                        [this](plan::logical::Query query) { return RunOfChange(std::move(query)); });
@@ -486,6 +486,8 @@ class SessionImpl final : public Session {
             .stages = *stages_,
             .records = records_.has_value() ? &*records_ : nullptr,
             .access = records_.has_value() ? &records_->access() : nullptr,
+            .files = files_,
+            .report = progress_,
             .settings = settings_.now(),
             .cancel = cancel_};
   }
@@ -603,7 +605,7 @@ class SessionImpl final : public Session {
   std::unique_ptr<RecordAccess> record_access_;  // null: none
   std::optional<RecordStatements> records_;      // over it
   ColumnarTables columnar_{attachment_, settings_.now(), cancel_};
-  FileTables files_{columnar_};  // the running statement's
+  QueriedFiles files_{columnar_, attachment_.fabric(), cancel_};  // the running statement's
   CatalogChanges changes_{attachment_, record_access_.get()};
   std::function<void(const QueryProgress&)> progress_;  // may be empty
 };

@@ -174,6 +174,14 @@ optimizer::Assignment StageRunner::Share(const PlacedStage& placed, const Record
   const auto count = static_cast<int>(servers);
   if (placed.parts > 0) return ShareParts(placed, count, threads);
   const optimizer::StageTables::Side& claimed = *placed.tables.claimed;
+  if (const std::optional<partitioner::Piece> first =
+          partitioner::FirstRowsOf(*claimed.table, placed.first_rows);
+      first.has_value() && placed.first_rows > 0) {
+    optimizer::Assignment assignment;
+    assignment.servers.resize(servers);
+    assignment.servers[0] = {.pieces = {*first}, .rows = placed.first_rows};
+    return assignment;
+  }
   if (!sql::IsRecordTable(*claimed.table))
     return optimizer::Assign(placed.tables, count, static_cast<int>(threads));
   const uint64_t pieces = kRecordPiecesOfAThread * threads * servers;

@@ -40,6 +40,7 @@ struct JoinedParts {
 struct PlacedStage {
   optimizer::StageTables tables;
   double tuples = 0;                // estimated: rows behind its joins, pairs that those without keys compare
+  uint64_t first_rows = 0;          // so many of the claimed table's are enough, if they are its first
   uint32_t parts = 0;               // claimed instead of a table
   std::optional<JoinedParts> join;  // if it claims parts of two sides
   execution::ExchangeShape exchanges;  // of a streamed stage: nothing is claimed

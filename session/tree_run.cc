@@ -35,6 +35,8 @@ constexpr double kFewRowsOfPartition = 2'000;
 constexpr double kAttemptsOfServer = 2;
 /// A guess; most are numbers of 8 bytes.
 constexpr double kStagedBytesOfValue = 16;
+/// A thread reads them in some milliseconds.
+constexpr int64_t kMostFirstRows = 100'000;
 /// If estimates are this far off the rest is planned again.
 constexpr double kFarOff = 10;
 
@@ -90,6 +92,18 @@ double TuplesOf(const plan::PhysicalPlan& plan, uint32_t stage) {
   return tuples;
 }
 
+/// If a stage only passes on some of its table's rows: their number, unless one thread would read for long.
+uint64_t RowsPassedOn(const plan::PhysicalPlan& plan, uint32_t stage) {
+  const plan::Pipeline& claimed = plan.pipelines[plan.stages[stage].claimed];
+  const auto* const scan = std::get_if<plan::BlockScan>(&claimed.source);
+  const auto* const result = std::get_if<plan::ResultSink>(&claimed.sink);
+  if (scan == nullptr || result == nullptr || !scan->filters.empty() || !result->order.empty()) return 0;
+  for (const plan::StepNode& step : claimed.steps) {
+    if (!std::holds_alternative<plan::ProjectStep>(step)) return 0;
+  }
+  return result->limit > 0 && result->limit <= kMostFirstRows ? static_cast<uint64_t>(result->limit) : 0;
+}
+
 /// The earlier stages whose parts this one reads.
 std::set<uint32_t> ReadBy(const plan::PhysicalPlan& plan, uint32_t stage) {
   std::set<uint32_t> stages;
@@ -126,6 +140,7 @@ absl::StatusOr<std::unique_ptr<TreeRun>> TreeRun::Make(const Options& options, p
   Start start;
   for (const plan::logical::Column& column : query.root->columns)
     start.columns.push_back({column.name, column.type});
+  NAM_RETURN_IF_ERROR(options.files.LoadForJoins(*query.root, options.report));
   NAM_RETURN_IF_ERROR(optimizer::Rewrite(query));
   start.query = std::make_shared<const plan::logical::Query>(std::move(query));
   start.lowering = LoweringOf(options.settings, options.stages.Shape());
@@ -150,6 +165,7 @@ absl::Status TreeRun::Plan(size_t stages_kept) {
     PlacedStage& placed = current_.stages.emplace_back();
     placed.tables = optimizer::StageTablesOf(plan(), lowered().tables, static_cast<uint32_t>(s));
     placed.tuples = TuplesOf(plan(), static_cast<uint32_t>(s));
+    placed.first_rows = RowsPassedOn(plan(), static_cast<uint32_t>(s));
     placed.parts = stage.parts;
     placed.join = JoinedBy(plan(), static_cast<uint32_t>(s));
     NAM_ASSIGN_OR_RETURN(placed.exchanges, execution::ExchangeShapeOf(plan(), static_cast<uint32_t>(s)));
@@ -188,29 +204,46 @@ absl::Status TreeRun::OrWithoutScratch(const absl::Status& error) const {
        .sqlstate = exhausted ? of_catalog->sqlstate : sql_error->sqlstate});
 }
 
-/// A build side may be larger than expected. While no row is out, the query begins again, with all sides of
-/// joins by parts.
+/// A build side may be larger than expected, or what the session makes of files. While no row is out, the
+/// query begins again, with all sides of joins by parts, or with the files' rows on servers.
 absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
   NotedReceiver noted(receiver);
   absl::StatusOr<ResultSet> result = TryStages(noted);
-  const bool too_large = result.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
+  if (result.ok() || noted.begun()) return result;
   const plan::JoinAlgorithm way = current_.lowering.join;
   const bool other_way =
       (way == plan::JoinAlgorithm::kAuto || plan::IsStreamed(way)) && current_.lowering.build_bytes_max > 0;
-  if (!too_large || noted.begun() || !other_way) return result;
+  const bool by_parts = other_way && result.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
+  if (!by_parts) {
+    NAM_ASSIGN_OR_RETURN(const bool loaded, LoadsFilesFor(result.status()));
+    if (!loaded) return result;
+  }
   // Pages written so far are not read.
   if (table_ != nullptr) table_->DropTaken();
   options_.stages.scratch().Use();
   options_.stages.scratch().EndQuery(/*tell=*/true);
-  if (options_.stages.scratch().Open() == 0) return result;
-  current_.lowering.join = plan::JoinAlgorithm::kAuto;
-  current_.lowering.build_bytes_max = 0;
+  if (by_parts) {
+    if (options_.stages.scratch().Open() == 0) return result;
+    current_.lowering.join = plan::JoinAlgorithm::kAuto;
+    current_.lowering.build_bytes_max = 0;
+  }
   facts_.clear();
   left_.clear();
   kept_bytes_ = 0;
-  replanned_.push_back("Planned anew: a build side was larger than a server's memory for joins");
+  replanned_.push_back(by_parts ? "Planned anew: a build side was larger than a server's memory for joins"
+                                : "Planned anew: the files' rows need more memory than the session has");
   NAM_RETURN_IF_ERROR(Plan(0));
   return TryStages(noted);
+}
+
+absl::StatusOr<bool> TreeRun::LoadsFilesFor(const absl::Status& error) {
+  const std::optional<SqlError> sql_error = SqlErrorOf(error);
+  if (!sql_error.has_value() || sql_error->sqlstate != sqlstate::kOutOfMemory) return false;
+  plan::logical::Query query{plan::logical::Clone(*current_.query->root), current_.query->relations,
+                             current_.query->ctes};
+  NAM_ASSIGN_OR_RETURN(const bool loaded, options_.files.LoadAll(*query.root, options_.report));
+  if (loaded) current_.query = std::make_shared<const plan::logical::Query>(std::move(query));
+  return loaded;
 }
 
 absl::StatusOr<ResultSet> TreeRun::TryStages(RowReceiver& receiver) {
@@ -224,10 +257,11 @@ absl::StatusOr<ResultSet> TreeRun::TryStages(RowReceiver& receiver) {
     if (lowered().stages[s].barrier) NAM_RETURN_IF_ERROR(RunBarrier(s));
   }
   QueryResult result(current_.columns, receiver);
-  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> local,
-                       result.PrepareStage(plan(), lowered().tables, options_.settings.result_bytes_max(),
-                                           options_.attachment.fabric(), options_.cancel,
-                                           options_.stages.scratch().ForSorts()));
+  NAM_ASSIGN_OR_RETURN(
+      const std::unique_ptr<execution::LocalStage> local,
+      result.PrepareStage(plan(), lowered().tables, options_.settings.result_bytes_max(),
+                          options_.attachment.fabric(), options_.cancel, options_.stages.scratch().ForSorts(),
+                          [this](auto&&... of) { return options_.files.Read(of...); }));
   TellProgress(*local);
   NAM_RETURN_IF_ERROR(FeedSession(*local));
   NAM_RETURN_IF_ERROR(local->Run());

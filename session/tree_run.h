@@ -14,6 +14,7 @@
 #include "optimizer/lower_tree.h"
 #include "plan/logical.h"
 #include "proto/compute.pb.h"
+#include "session/queried_files.h"
 #include "session/record_reads.h"
 #include "session/record_statements.h"
 #include "session/session.h"
@@ -43,6 +44,8 @@ class TreeRun {
     /// For queries that read record tables; null: the session runs no transactions.
     RecordStatements* records = nullptr;
     RecordAccess* access = nullptr;
+    QueriedFiles& files;
+    const QueriedFiles::Report& report;  // of files that are loaded
     const SessionSettings& settings;
     const std::atomic<bool>& cancel;
   };
@@ -94,6 +97,8 @@ class TreeRun {
   absl::Status Plan(size_t stages_kept);
   absl::Status OrWithoutScratch(const absl::Status& error) const;
   absl::StatusOr<ResultSet> RunStages(RowReceiver& receiver);
+  /// If the session had too little memory and reads files: loads these. Whether it has.
+  absl::StatusOr<bool> LoadsFilesFor(const absl::Status& error);
   absl::StatusOr<ResultSet> TryStages(RowReceiver& receiver);
   /// Runs the stage, notes its fact, and plans the rest again.
   absl::Status RunBarrier(uint32_t number);

@@ -28,7 +28,8 @@ void Examiner::CheckClean(const std::string& what, const absl::Status& status,
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
-      clean = clean || Mentions(status, "server") || Mentions(status, "catalog");
+      clean = clean || Mentions(status, "server") || Mentions(status, "catalog") ||
+              Mentions(status, "longer than its lease");
       break;
     case absl::StatusCode::kResourceExhausted:  // for memory, when all its servers are gone
       clean = clean || Mentions(status, "there is no memory server");

@@ -22,8 +22,8 @@ namespace nam::simulation {
 namespace {
 
 /// Operations of a statement relative to an SSB query's at scale factor 0.002: of a TPC-H query at 0.01, and
-/// of a shop's transaction of some thousand rows.
-constexpr double kTpchOperations = 20, kShopOperations = 20;
+/// of a recovery of a shop's transaction of some thousand rows, which begins again when a connection breaks.
+constexpr double kTpchOperations = 20, kShopOperations = 60;
 constexpr int64_t kVirtualNsMax = 3'000'000'000'000;
 
 /// The parts of a scenario draw from separate streams, so that changing one leaves the others unchanged.

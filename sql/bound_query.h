@@ -299,11 +299,9 @@ class TableSource {
                                                   csv::Dialect& /*dialect*/) {
     return absl::UnimplementedError("no file is read here");
   }
-  /// A table of this statement alone, with the rows of the files that the COPY names. Its own table has name
-  /// and columns only.
-  virtual absl::StatusOr<std::shared_ptr<const proto::Table>> Load(const CopyStatement& /*files*/) {
-    return absl::UnimplementedError("no file is read here");
-  }
+  /// Keeps the files that the COPY names for the statement, whose plans know them by the number that this
+  /// returns. The COPY's table describes their rows.
+  virtual uint32_t AddFiles(const CopyStatement& /*files*/) { return 0; }
 };
 
 /// A name as SQL takes it: in quotes unless it is a word in lower case, and none of the grammar's.

@@ -512,7 +512,7 @@ absl::StatusOr<Expr> ExpressionBinder::Case(const Node& node, const Context& con
   } else {
     parts.push_back(ExpressionBuilder::UntypedNull(node.position()));
   }
-  return builder_.Case(std::move(parts), node.position());
+  return builder_.Case(std::move(parts), node.position(), /*by_else=*/true);
 }
 
 absl::StatusOr<Expr> ExpressionBinder::CastExpression(const Node& node, const Context& context) {

@@ -470,10 +470,10 @@ absl::Status ExpressionBuilder::Unify(const std::vector<Expr*>& values, const ch
   return absl::OkStatus();
 }
 
-absl::StatusOr<Expr> ExpressionBuilder::Case(std::vector<Expr> parts, int position) const {
+absl::StatusOr<Expr> ExpressionBuilder::Case(std::vector<Expr> parts, int position, bool by_else) const {
   std::vector<Expr*> results;
   for (size_t i = 1; i < parts.size(); i += 2) results.push_back(&parts[i]);
-  results.push_back(&parts.back());
+  results.insert(by_else ? results.begin() : results.end(), &parts.back());
   NAM_RETURN_IF_ERROR(Unify(results, "CASE"));
   Type type = results[0]->type;
   if (type.kind == TypeKind::kString) {

@@ -99,8 +99,9 @@ class ExpressionBuilder {
   absl::StatusOr<plan::Expr> IsNull(plan::Expr a, int position) const;
   absl::StatusOr<plan::Expr> In(plan::Expr a, std::vector<plan::Expr> items, int position);
   absl::StatusOr<plan::Expr> Like(plan::Expr a, plan::Expr pattern, int position) const;
-  /// [when, then, …, else]; whens are booleans.
-  absl::StatusOr<plan::Expr> Case(std::vector<plan::Expr> parts, int position) const;
+  /// [when, then, …, else]; whens are booleans. Of text and varchar the first decides, in a CASE that is
+  /// written as such (`by_else`) its ELSE.
+  absl::StatusOr<plan::Expr> Case(std::vector<plan::Expr> parts, int position, bool by_else = false) const;
   absl::StatusOr<plan::Expr> Extract(plan::Op op, plan::Expr date, int position) const;
   /// The timestamp on clocks of the session's zone from which EXTRACT takes the field, or another part of a
   /// timestamp with time zone that the field needs.

@@ -248,9 +248,9 @@ absl::StatusOr<CopyStatement> FileArguments::Copy(std::shared_ptr<const proto::T
   return copy;
 }
 
-absl::StatusOr<std::shared_ptr<const proto::Table>> FileArguments::Load(TableSource& tables,
-                                                                        const StatementTime& time) {
+absl::StatusOr<FileArguments::Described> FileArguments::Add(TableSource& tables, const StatementTime& time) {
   constexpr size_t kNameBytesMax = 100;  // of a table's name
+  constexpr uint64_t kGuessedFieldBytes = 8;
   NAM_ASSIGN_OR_RETURN(const auto columns, Sniff(tables));
   proto::Table table;
   std::string shown = pattern.substr(pattern.rfind('/') + 1).substr(0, kNameBytesMax);
@@ -265,11 +265,16 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> FileArguments::Load(TableSou
     if (stored.kind == TypeKind::kInteger && stored.precision == 0) stored.precision = sizeof(int64_t);
     if (stored.kind == TypeKind::kDecimal && stored.precision == 0) stored.precision = kMaxDecimalDigits;
     *column.mutable_type() = ToProto(stored);
+    column.mutable_encoding()->set_plain(true);  // any value of the type
   }
   table.set_block_bytes(DefaultBlockBytes(table.columns_size()));
-  NAM_ASSIGN_OR_RETURN(const CopyStatement copy,
-                       Copy(std::make_shared<proto::Table>(std::move(table)), time));
-  return tables.Load(copy);
+  uint64_t bytes = 0;
+  for (const csv::SniffedFile& file : sniffed_.files) bytes += file.version.bytes;
+  table.set_rows(bytes / (kGuessedFieldBytes * std::max<uint64_t>(columns.size(), 1)));
+  Described out{.table = std::make_shared<const proto::Table>(std::move(table))};
+  NAM_ASSIGN_OR_RETURN(const CopyStatement copy, Copy(out.table, time));
+  out.files = tables.AddFiles(copy);
+  return out;
 }
 
 std::vector<std::string> FileArguments::WrittenNames() const {

@@ -34,8 +34,13 @@ struct FileArguments {
   /// Behind Sniff: the statement that copies the files into a table with those columns.
   absl::StatusOr<CopyStatement> Copy(std::shared_ptr<const proto::Table> table,
                                      const StatementTime& time) const;
-  /// The statement's table with their rows: `read_csv('people.csv')`.
-  absl::StatusOr<std::shared_ptr<const proto::Table>> Load(TableSource& tables, const StatementTime& time);
+  /// A description of their rows as those of a table, `read_csv('people.csv')`, and the statement's number of
+  /// the files.
+  struct Described {
+    std::shared_ptr<const proto::Table> table;
+    uint32_t files = 0;
+  };
+  absl::StatusOr<Described> Add(TableSource& tables, const StatementTime& time);
   /// Behind Sniff: the columns' names as the files write them.
   std::vector<std::string> WrittenNames() const;
   /// The table's name without an alias: `people` for `/tmp/people.csv.gz`.

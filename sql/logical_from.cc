@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -127,16 +128,19 @@ class FromTree {
     return item;
   }
 
-  /// Their table belongs to this statement only.
   absl::StatusOr<FromItem> Files(const Node& node, FileArguments files) {
     if (files.called) {
       NAM_RETURN_IF_ERROR(node.Only({"lateral", "functions", "alias"}));
     } else {
       NAM_RETURN_IF_ERROR(node.Only({"relname", "inh", "relpersistence", "alias"}));
     }
-    NAM_ASSIGN_OR_RETURN(auto table, files.Load(context_.source, node.text().time()));
+    NAM_ASSIGN_OR_RETURN(const FileArguments::Described described,
+                         files.Add(context_.source, node.text().time()));
     const Node alias = node.Field("alias");
-    NAM_ASSIGN_OR_RETURN(FromItem item, Scanned(std::move(table), alias, files.Alias(), files.position));
+    NAM_ASSIGN_OR_RETURN(FromItem item,
+                         Scanned(described.table, alias, files.Alias(), files.position, [&](int relation) {
+                           return plan::logical::FileScan{relation, described.files, described.table};
+                         }));
     if (!alias.Has("colnames")) item.scope.relations[0].written = files.WrittenNames();
     return item;
   }
@@ -157,12 +161,15 @@ class FromTree {
     }
     NAM_ASSIGN_OR_RETURN(auto table, context_.FindRelation(node));
     if (table->has_view()) return View(*table, node, name);
-    return Scanned(std::move(table), alias, name, position);
+    return Scanned(table, alias, name, position, [&](int relation) {
+      return plan::logical::Scan{relation, table};
+    });
   }
 
-  /// All rows of a table, named `name` unless it has an alias.
-  absl::StatusOr<FromItem> Scanned(std::shared_ptr<const proto::Table> table, const Node& alias,
-                                   const std::string& name, int position) {
+  /// All rows of a table, named `name` unless it has an alias. `make`: the operator that scans it.
+  absl::StatusOr<FromItem> Scanned(const std::shared_ptr<const proto::Table>& table, const Node& alias,
+                                   const std::string& name, int position,
+                                   const std::function<plan::logical::Operator(int relation)>& make) {
     const int relation = context_.AddRelation(&select_);
     std::vector<Column> columns;
     for (int i = 0; i < table->columns_size(); ++i) {
@@ -174,7 +181,7 @@ class FromTree {
                          DeclaredType(column.type())});
     }
     context_.scanned[relation] = table;
-    NodePtr scan = MakeNode(plan::logical::Scan{relation, table}, columns);
+    NodePtr scan = MakeNode(make(relation), columns);
     std::erase_if(columns, [&](const Column& column) { return table->columns(column.ref.column).hidden(); });
     NAM_ASSIGN_OR_RETURN(FromItem item, Named(std::move(scan), std::move(columns), alias, name, position));
     item.scope.relations[0].table = table->name();

@@ -414,6 +414,8 @@ absl::StatusOr<BoundTree> LogicalSelect::BuildResult(NodePtr root) {
                        true,
                        DeclaredType(output.expr)});
     project.outputs.push_back(std::move(output.expr));
+    // DISTINCT compares a literal as text, so it does not wait for another type.
+    if (distinct_ && distinct_on_.empty()) output.literal.reset();
     tree.literals.push_back(std::move(output.literal));
   }
   AddLockedKeys(project, columns, tree);

@@ -50,6 +50,8 @@ KILLED_AT_LEAST = 0.95
 TEST_TIMEOUT_S = 300  # a mutant that hangs is killed
 BUILD_TIMEOUT_S = 1800
 GOOGLE_CASE = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
+STATEMENTS = ".test"  # tests/statements: `== Case` in record_types.test is RecordTypes.Case
+STATEMENTS_CASE = re.compile(r"^== (\w+)$", re.MULTILINE)
 BAZEL_PASSED, BAZEL_BUILD_FAILED, BAZEL_TESTS_FAILED = 0, 1, 3
 
 
@@ -160,7 +162,13 @@ def sources_below(package):
 
 @functools.cache
 def cases_below(package):
-    return {case for text in sources_below(package) for case in GOOGLE_CASE.findall(text)}
+    cases = {case for text in sources_below(package) for case in GOOGLE_CASE.findall(text)}
+    for where, _, files in os.walk(os.path.join(ROOT, package)):
+        for file in files:
+            if file.endswith(STATEMENTS):
+                suite = "".join(word[:1].upper() + word[1:] for word in file[:-len(STATEMENTS)].split("_"))
+                cases |= {(suite, case) for case in STATEMENTS_CASE.findall(read(os.path.join(where, file)))}
+    return cases
 
 
 def sources_hold(package, case):

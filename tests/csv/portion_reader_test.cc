@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,44 @@ class PortionReaderTest : public ::testing::Test {
 
   const TempFolder folder_;
 };
+
+TEST_F(PortionReaderTest, AFileThatChangesIsAnError) {
+  const std::string rows = "1\n2\n3\n4\n5\n6\n7\n8\n";
+  const std::vector<std::string> paths = {Write("a.csv", rows), Write("b.csv", rows)};
+  const std::vector<FileVersion> versions = {VersionOf(paths[0]), VersionOf(paths[1])};
+  const auto end = [&](const std::function<void()>& meanwhile) {
+    PortionReader reader(paths, Dialect::Csv(), 4);
+    reader.Expect(versions);
+    Portion portion;
+    EXPECT_TRUE(*reader.Next(portion));
+    meanwhile();
+    absl::StatusOr<bool> more = true;
+    while (more.ok() && *more) more = reader.Next(portion);
+    return more.status();
+  };
+  EXPECT_EQ(end([] {}), absl::OkStatus());
+  const absl::Status longer = end([&] { Write("b.csv", rows + "9\n"); });
+  EXPECT_EQ(StateOf(longer), "55000") << "before it is opened";
+  EXPECT_EQ(SqlErrorOf(longer)->message, "b.csv has changed since the statement began to read it");
+  Write("b.csv", rows);
+  EXPECT_EQ(StateOf(end([] {})), "55000") << "of the same size, but written again";
+  PortionReader any(paths, Dialect::Csv(), 4);
+  EXPECT_EQ(All(any).size(), 8u) << "COPY has not looked at the files before";
+}
+
+TEST_F(PortionReaderTest, AFileThatIsCutWhileItIsReadIsAnError) {
+  std::string rows;
+  while (rows.size() < 64 << 10) rows += "1234567\n";
+  const std::vector<std::string> paths = {Write("a.csv", rows)};
+  PortionReader reader(paths, Dialect::Csv(), 1 << 10);
+  reader.Expect({VersionOf(paths[0])});
+  Portion portion;
+  EXPECT_TRUE(*reader.Next(portion));
+  std::filesystem::resize_file(paths[0], 16 << 10);
+  absl::StatusOr<bool> more = true;
+  while (more.ok() && *more) more = reader.Next(portion);
+  EXPECT_EQ(StateOf(more.status()), "55000");
+}
 
 TEST_F(PortionReaderTest, FilesComeOneAfterTheOther) {
   const std::vector<std::string> paths = {Write("a.csv", "x,y\n1,2\n3,\"4\n4\"\n5,6"), Write("b.csv", ""),

@@ -239,20 +239,5 @@ class Transactions(cases.Case):
     def test_stopped_tcp_bitvector(self):
         self.stopped_in_mid_transaction("tcp", "bitvector")
 
-    def test_checkout_by_two_phase_commit(self):
-        """The same workload and the same checks, among servers of its own: no cluster is needed."""
-        for protocol in (["2pc-tcp"], ["2pc-send"], ["2pc-send", "--fabric=tcp", "--participants=2"]):
-            run = self.scratch.nam("checkout", "--protocol=" + protocol[0], *protocol[1:], "--clients=3",
-                                   "--transactions=1500", "--products=500", "--zipf=0.9", "--check", "--format=json")
-            self.assertEqual(run.code, 0, run)
-            summary = run.json()["summary"]
-            self.assertGreaterEqual(summary["committed"], 1500)
-            self.assertTrue(summary["invariants_ok"])
-            self.assertEqual(summary["history_anomalies"], 0)
-            self.assertEqual(run.json()["config"]["protocol"], protocol[0])
-        refused = self.scratch.nam("checkout", "--protocol=3pc")
-        self.assertEqual(refused.code, 2, refused)
-        self.assertIn("2pc-send", refused.err)
-
 
 cases.main()

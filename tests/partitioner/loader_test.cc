@@ -99,6 +99,31 @@ std::vector<std::vector<std::string>> Texts(const std::vector<std::vector<Value>
   return texts;
 }
 
+TEST(Loader, RowsLieInTheOrderOfTheirBatchesPlaces) {
+  InProcessCluster cluster({.memory_servers = 2, .compute_servers = 0});
+  const TableSchema schema{.name = "t",
+                           .columns = {{"n", Type::Integer(), true}, {"s", Type::String(12), true}}};
+  auto loader = *BeginLoad(cluster.attachment(), schema, {.block_bytes = 4096});
+  constexpr int kRows = 700;
+  for (const uint64_t place : {2, 0, 3, 1}) {
+    ColumnBatch batch(2);
+    for (int i = 0; i < kRows; ++i) {
+      batch.column(0).Push(Form::kNumber, static_cast<int>(place) * kRows + i, {});
+      batch.column(1).Push(Form::kText, 0, place % 2 == 0 ? "even" : "odd");
+    }
+    batch.set_rows(kRows);
+    batch.set_place(place);
+    ASSERT_TRUE(loader->Append(batch).ok());
+  }
+  const auto table = loader->Commit();
+  ASSERT_TRUE(table.ok()) << table.status();
+  int64_t next = 0;
+  for (const auto& [partition, rows] : ReadBack(cluster.attachment(), *table)) {
+    for (const std::vector<Value>& row : rows) EXPECT_EQ(row[0].number, next++);
+  }
+  EXPECT_EQ(next, 4 * kRows);
+}
+
 TEST(Loader, EveryRowLiesOnceInItsPartitionAndInOrder) {
   InProcessCluster cluster({.memory_servers = 3, .compute_servers = 0});
   EXPECT_TRUE(rc::check("load = rows", [&] {

@@ -50,6 +50,19 @@ RC_GTEST_PROP(PiecesProperty, HoldEveryBlockOnce, ()) {
   RC_ASSERT(PartitionsOf(pieces) == with_rows);
 }
 
+TEST(PiecesTest, TheFirstRowsAreThoseOfOneChain) {
+  proto::Table table;
+  for (const uint32_t rows : {0u, 250u, 900u}) {
+    proto::Chain& chain = *table.add_partitions();
+    chain.set_rows(rows);
+    chain.set_blocks((rows + 99) / 100);
+  }
+  EXPECT_EQ(FirstRowsOf(table, 1), (Piece{1, 0, 3}));
+  EXPECT_EQ(FirstRowsOf(table, 250), (Piece{1, 0, 3}));
+  EXPECT_EQ(FirstRowsOf(table, 251), std::nullopt) << "rows of the next chain are needed, too";
+  EXPECT_EQ(FirstRowsOf(proto::Table(), 1), std::nullopt);
+}
+
 TEST(PiecesTest, NeedTheirPartitionOfABuildSideThatIsSplitAlike) {
   proto::Table driving, build;
   for (const uint32_t parts : {2u, 4u}) driving.add_partitioning()->set_parts(parts);

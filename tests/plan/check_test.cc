@@ -123,6 +123,27 @@ TEST(Check, ValuesAreThoseOfTheirSlots) {
   EXPECT_TRUE(refused({kInt, kInt}, Value::Integer(1)));
 }
 
+TEST(Check, FilesAreReadInTheSession) {
+  Pipeline p;
+  p.source = FileSource{3, "read_csv('a.csv')", {0, 2}, {"n", "m"}};
+  p.schemas = {{kInt, kInt}};
+  p.estimates = {{}};
+  p.sink = ResultSink{};
+  const auto refused = [&](const FileSource& files, Stage::Site site) {
+    PhysicalPlan plan;
+    plan.pipelines = {p};
+    plan.pipelines[0].source = files;
+    plan.stages = {{0, {}, site}};
+    return absl::IsInvalidArgument(Check(plan));
+  };
+  const FileSource files = std::get<FileSource>(p.source);
+  EXPECT_FALSE(refused(files, Stage::Site::kSession));
+  EXPECT_TRUE(refused(files, Stage::Site::kServers));
+  EXPECT_TRUE(refused({3, "", {2, 0}, {"m", "n"}}, Stage::Site::kSession));
+  EXPECT_TRUE(refused({3, "", {0}, {"n"}}, Stage::Site::kSession)) << "of two slots";
+  EXPECT_TRUE(refused({3, "", {0, 2}, {"n"}}, Stage::Site::kSession));
+}
+
 TEST(Check, SeriesAreOfNumbersAndTiesOfSlots) {
   const Schema input = {{Type::Integer(), true, {0, 9, true}},
                         {Type::Timestamp(), false, {}},

@@ -51,6 +51,24 @@ TEST(Codec, RandomPlansComeBackAsTheyAre) {
   }));
 }
 
+TEST(Codec, FilesComeBackAsTheyAre) {
+  PhysicalPlan plan;
+  Pipeline p;
+  p.source = FileSource{3, "read_csv('a.csv')", {0, 2}, {"n", "m"}};
+  p.schemas = {{{Type::Integer(), true, {}}, {Type::String(), true, {}}}};
+  p.estimates = {{7, 1}};
+  p.sink = ResultSink{};
+  plan.pipelines = {p};
+  plan.stages = {{0, {}, Stage::Site::kSession}};
+  const absl::StatusOr<PhysicalPlan> decoded = FromProto(ToProto(plan));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  const auto& files = std::get<FileSource>(decoded->pipelines[0].source);
+  EXPECT_EQ(files.files, 3u);
+  EXPECT_EQ(files.name, "read_csv('a.csv')");
+  EXPECT_EQ(files.columns, (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(files.column_names, (std::vector<std::string>{"n", "m"}));
+}
+
 TEST(Codec, ExpressionsComeBackAsTheyAre) {
   EXPECT_TRUE(rc::check("an expression that was sent is the expression", [] {
     const auto seed = *rc::gen::arbitrary<uint32_t>();

@@ -76,6 +76,10 @@ class LogicalRunner {
     return rows;
   }
 
+  absl::StatusOr<Rows> Do(const Node& node, const FileScan& files, const Surroundings* outer) {
+    return Do(node, Scan{files.relation, files.table}, outer);
+  }
+
   absl::StatusOr<Rows> Do(const Node&, const Values& values, const Surroundings*) { return values.rows; }
 
   absl::StatusOr<Rows> Do(const Node& node, const Filter& filter, const Surroundings* outer) {

@@ -121,6 +121,9 @@ class PhysicalRunner {
     }
     return out;
   }
+  absl::StatusOr<Rows> Source(const Pipeline&, const FileSource&) const {
+    return absl::UnimplementedError("no plan of these tests has files");
+  }
   absl::StatusOr<Rows> Source(const Pipeline&, const PageSource& pages) const {
     return left_.at(pages.pipeline);
   }

@@ -60,55 +60,5 @@ TEST_F(CatalogChangesTest, APreparedStatementSeesWhatHasHappenedBeforeIt) {
   EXPECT_EQ(Run(session, "execute raise"), "42P01");
 }
 
-/// An analytical table takes a record table's name: sessions that have used that go on with others.
-TEST_F(CatalogChangesTest, ARecordTableMayBecomeAnAnalyticalOne) {
-  const std::unique_ptr<Session> other = cluster_.NewSession();
-  Session& session = cluster_.session();
-  for (const char* table : {"t", "u"})
-    ASSERT_EQ(Run(session, absl::StrCat("create table ", table,
-                                        " (id int primary key, a int) with (storage = record)")),
-              "CREATE TABLE");
-  EXPECT_EQ(Run(session, "insert into t values (1, 7)"), "INSERT 0 1");
-  EXPECT_EQ(Run(session, "insert into u values (1, 7)"), "INSERT 0 1");
-  ASSERT_EQ(Run(*other, "drop table t"), "DROP TABLE");
-  SmallTable table{{"t", {{"id", Type::Integer()}}, {{"id", 8}}, ""}, {{Value::Integer(5)}}};
-  ASSERT_TRUE(Load(cluster_.attachment(), table, {}).ok());
-  EXPECT_EQ(Run(session, "create index u_a on u (a)"), "CREATE INDEX");
-  EXPECT_EQ(Run(session, "insert into u values (2, 7)"), "INSERT 0 1");
-  EXPECT_EQ(Run(session, "select count(*) from u where a = 7"), "2");
-  EXPECT_EQ(Run(session, "select id from t"), "5");
-}
-
-/// While the catalog is asked, statements are bound to the session's older knowledge, but never run that way.
-TEST_F(CatalogChangesTest, AStatementSeesWhatHasHappenedBeforeIt) {
-  const std::unique_ptr<Session> other = cluster_.NewSession();
-  Session& session = cluster_.session();
-  for (const char* table : {"t", "u"}) {
-    ASSERT_EQ(Run(*other, absl::StrCat("create table ", table,
-                                       " (id int primary key, a int) with (storage = record)")),
-              "CREATE TABLE");
-    ASSERT_EQ(Run(*other, absl::StrCat("insert into ", table, " values (1, 7)")), "INSERT 0 1");
-  }
-  for (int round = 0; round < 3; ++round) {
-    EXPECT_EQ(Run(session, "select a from t where id = 1"), "7") << round;
-    EXPECT_EQ(Run(session, "select max(t.a) from t, u where t.id = u.id"), "7") << round;
-    // Another table has the same name: the column means something else, or does not exist.
-    ASSERT_EQ(Run(*other, "drop table t"), "DROP TABLE");
-    ASSERT_EQ(Run(*other, "create table t (id int primary key, b text, a text) with (storage = record)"),
-              "CREATE TABLE");
-    ASSERT_EQ(Run(*other, "insert into t values (1, 'b', 'seven')"), "INSERT 0 1");
-    EXPECT_EQ(Run(session, "select max(t.a) from u, t where t.id = u.id"), "seven") << round;
-    EXPECT_EQ(Run(session, "update t set b = a where id = 1"), "UPDATE 1") << round;
-    EXPECT_EQ(Run(session, "select b from t where id = 1"), "seven") << round;
-    ASSERT_EQ(Run(*other, "drop table t"), "DROP TABLE");
-    EXPECT_EQ(Run(session, "select b from t where id = 1"), "42P01") << round;
-    EXPECT_EQ(Run(session, "select a from u"), "7") << round;
-    ASSERT_EQ(Run(*other, "create table t (id int primary key, a int) with (storage = record)"),
-              "CREATE TABLE");
-    // The statement was bound when the name did not exist yet.
-    EXPECT_EQ(Run(session, "insert into t select id, a from u"), "INSERT 0 1") << round;
-  }
-}
-
 }  // namespace
 }  // namespace nam::testing

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <memory>
 #include <random>
 #include <set>
@@ -114,20 +113,6 @@ TEST_F(ConcurrentChangesTest, OneTransactionTooManyWaits) {
   EXPECT_EQ(Column("select count(*) from c"), TextRow{"65"});
 }
 
-/// Sessions of a process take numbers for columns together, so that they leave no gaps.
-TEST_F(ConcurrentChangesTest, NumbersOfColumnsAreTheProcesss) {
-  ASSERT_EQ(
-      Run(cluster_.session(),
-          "create table s (id int generated always as identity primary key, n int) with (storage = record)"),
-      "CREATE TABLE");
-  for (int i = 0; i < 5; ++i) {
-    const std::unique_ptr<Session> session = cluster_.NewSession();
-    ASSERT_EQ(Run(*session, "insert into s (n) values (1), (2)"), "INSERT 0 2");
-    ASSERT_EQ(Run(cluster_.session(), "insert into s (n) values (3)"), "INSERT 0 1");
-  }
-  EXPECT_EQ(Column("select max(id) from s"), TextRow{"15"});
-}
-
 /// Two doctors are on call, and each leaves if another is. Whatever the order of their statements, both
 /// leave, unless they lock the rows that they have read.
 TEST_F(ConcurrentChangesTest, RowsThatAreLockedForbidWriteSkew) {
@@ -232,61 +217,6 @@ TEST_F(ConcurrentChangesTest, NumbersAreGivenOnce) {
   EXPECT_EQ(ids.size(), static_cast<size_t>(rows));
   EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
   EXPECT_EQ(std::set<std::string>(numbers.begin(), numbers.end()).size(), numbers.size());
-}
-
-/// Runs through a whole session: rows of a query over both kinds of tables, prepared statements.
-TEST_F(ConcurrentChangesTest, PreparedStatements) {
-  Session& session = cluster_.session();
-  ASSERT_EQ(Run(session, "create table t (a int, b text default 'none') with (storage = record)"),
-            "CREATE TABLE");
-  EXPECT_EQ(Run(session, "prepare put (int, text) as insert into t values ($1, $2), ($1 + 1, default)"),
-            "PREPARE");
-  EXPECT_EQ(Run(session, "prepare put as select 1"), "42P05");
-  EXPECT_EQ(Run(session, "execute put (1, 'x')"), "INSERT 0 2");
-  EXPECT_EQ(Run(session, "execute put (10, null)"), "INSERT 0 2");
-  EXPECT_EQ(Run(session, "execute put (1)"), "42601");
-  EXPECT_EQ(Run(session, "execute nothing (1)"), "26000");
-  EXPECT_EQ(Run(session, "prepare find as select b from t where a = $1 or b = $2 order by a"), "PREPARE");
-  const auto found = session.Execute("execute find (11, 'x')");
-  ASSERT_TRUE(found.ok()) << found.status();
-  ASSERT_EQ(found->rows.size(), 2u);
-  EXPECT_EQ(found->rows[0][0].ToString(), "x");
-  EXPECT_EQ(found->rows[1][0].ToString(), "none");
-  EXPECT_EQ(Run(session, "prepare common as select a from t intersect select $1"), "PREPARE");
-  EXPECT_EQ(Run(session, "execute common (11)"), "SELECT 1");
-  EXPECT_EQ(Run(session, "prepare near as select sum(a) over (order by a range $1 preceding) from t"),
-            "PREPARE");
-  EXPECT_EQ(Run(session, "execute near (1)"), "SELECT 4");
-  EXPECT_EQ(Run(session, "execute near (null)"), "22004");
-  EXPECT_EQ(Run(session, "prepare one as select 1"), "PREPARE");
-  EXPECT_EQ(Run(session, "execute one ('not looked at', 2)"), "SELECT 1");
-  EXPECT_EQ(Run(session, "prepare move as update t set a = $1 where a in (select a from t where b = $2)"),
-            "PREPARE");
-  EXPECT_EQ(Run(session, "begin"), "BEGIN");
-  EXPECT_EQ(Run(session, "execute move (100, 'none')"), "UPDATE 2");
-  EXPECT_EQ(Run(session, "rollback"), "ROLLBACK");
-  EXPECT_EQ(Column("select a from t order by a"), (TextRow{"1", "2", "10", "11"}));
-  EXPECT_EQ(Run(session, "deallocate put"), "DEALLOCATE");
-  EXPECT_EQ(Run(session, "execute put (1, 'x')"), "26000");
-  EXPECT_EQ(Run(session, "deallocate all"), "DEALLOCATE ALL");
-  EXPECT_EQ(Run(session, "deallocate find"), "26000");
-}
-
-/// As in PostgreSQL; statement_timestamp() goes on.
-TEST_F(ConcurrentChangesTest, NowIsWhenTheTransactionBegan) {
-  Session& session = cluster_.session();
-  ASSERT_EQ(Run(session, "create table t (a int, at timestamptz default now()) with (storage = record)"),
-            "CREATE TABLE");
-  EXPECT_EQ(Run(session, "begin"), "BEGIN");
-  EXPECT_EQ(Run(session, "insert into t values (1)"), "INSERT 0 1");
-  EXPECT_EQ(Run(session, "insert into t values (2), (3)"), "INSERT 0 2");
-  EXPECT_EQ(Column("select count(*) from t where at = now() and statement_timestamp() > now() and "
-                   "at = timestamptz 'now'"),
-            TextRow{"3"});
-  EXPECT_EQ(Run(session, "commit"), "COMMIT");
-  EXPECT_EQ(Run(session, "insert into t values (4)"), "INSERT 0 1");
-  EXPECT_EQ(Column("select count(distinct at) from t"), TextRow{"2"});
-  EXPECT_EQ(Column("select count(*) from t where at = now()"), TextRow{"0"});
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -288,22 +287,6 @@ TEST_F(CopyTest, AColumnarTableHasThePartitionsThatWereAskedFor) {
   EXPECT_EQ((*cluster_.attachment().catalog().GetTable("t"))->partitions_size(), 8);
 }
 
-TEST_F(CopyTest, WhatColumnarTablesLackIsRefusedByName) {
-  for (const char* columns :
-       {"a int primary key", "a int unique", "a int default 1", "a serial", "a int check (a > 0)"}) {
-    const SqlError error = ErrorOf(absl::StrCat("create table t (", columns, ") with (storage = columnar)"));
-    EXPECT_EQ(error.sqlstate, "0A000") << columns << ": " << error.message;
-    EXPECT_TRUE(absl::StrContains(error.hint, "storage = record")) << error.hint;
-  }
-  EXPECT_EQ(ErrorOf("create table t (a int) with (partition_by = 'b:8')").sqlstate, "42703");
-  EXPECT_EQ(ErrorOf("create table t (a int) with (partition_by = 'a')").sqlstate, "22023");
-  EXPECT_EQ(ErrorOf("create table t (a int) with (storage = columnar, versions = 2)").sqlstate, "22023");
-  Command("create table t (a int) with (storage = columnar)");
-  EXPECT_EQ(ErrorOf("create table t (a int) with (storage = columnar)").sqlstate, "42P07");
-  EXPECT_EQ(Command("create table if not exists t (a int) with (storage = columnar)"), "CREATE TABLE");
-  EXPECT_EQ(ErrorOf("create table u (a uuid) with (partition_by = 'a:8')").sqlstate, "0A000");
-}
-
 TEST_F(CopyTest, RowsBehindTheEndOfCopyMarkerAreRefusedWhereverItStands) {
   Command("create table t (a text) with (storage = columnar)");
   // A portion is a mebibyte, and this one.
@@ -317,14 +300,6 @@ TEST_F(CopyTest, RowsBehindTheEndOfCopyMarkerAreRefusedWhereverItStands) {
     EXPECT_EQ(error.sqlstate, "22P04");
     EXPECT_EQ(error.message, absl::StrCat(name, ":131073: rows stand behind the end-of-copy marker \\."));
   }
-}
-
-TEST_F(CopyTest, ACopyIntoAColumnarTableIsOfNoTransaction) {
-  Command("create table t (a int) with (storage = columnar)");
-  const std::string path = Write("t.csv", "1\n2\n");
-  Command("begin");
-  EXPECT_EQ(ErrorOf(Copy("t", path)).sqlstate, "25001");
-  Command("rollback");
 }
 
 TEST_F(CopyTest, TwoCopiesIntoAnEmptyTableDoNotMeet) {
@@ -364,39 +339,6 @@ TEST_F(CopyTest, ATableThatWasReplacedMeanwhileGetsNothing) {
   EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"0"}}));
 }
 
-// ─── Record tables alone
-
-TEST_F(CopyTest, IntoARecordTableItIsOneTransaction) {
-  Command("create table t (a int primary key, b int default 7 check (b < 100)) with (storage = record)");
-  Command("begin");
-  EXPECT_EQ(Command(Copy("t (a)", Write("a.csv", "1\n2\n"))), "COPY 2");
-  Command("rollback");
-  EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"0"}}));
-  EXPECT_EQ(Command(Copy("t (a)", Write("a.csv", "1\n2\n"))), "COPY 2");
-  EXPECT_EQ(ErrorOf(Copy("t", Write("b.csv", "3,1\n2,1\n"))).sqlstate, "23505");
-  EXPECT_EQ(ErrorOf(Copy("t", Write("b.csv", "3,1\n4,100\n"))).sqlstate, "23514");
-  EXPECT_EQ(Rows("select a, b from t order by a"), (TextRows{{"1", "7"}, {"2", "7"}}));
-}
-
-TEST_F(CopyTest, EveryTypeIsWrittenAsInAnInsert) {
-  Command(
-      "create table t (a bool, b real, c double precision, d timestamp, e timestamptz, f time, g interval, "
-      "h uuid, i bytea, j char(3), k decimal(38,5)) with (storage = record)");
-  const std::string row =
-      "true,1.5,-2.5e10,2024-01-02 03:04:05,2024-01-02 03:04:05+01,03:04:05.5,1 day 2 hours,"
-      "00000000-0000-0000-0000-000000000001,\\x0aff,ab,123456789012345678901234567890.12345";
-  Command("set time zone 'Europe/Berlin'");
-  EXPECT_EQ(Command(Copy("t", Write("t.csv", row + "\n"))), "COPY 1");
-  Command(
-      "insert into t values ('true','1.5','-2.5e10','2024-01-02 03:04:05','2024-01-02 "
-      "03:04:05+01','03:04:05.5',"
-      "'1 day 2 hours','00000000-0000-0000-0000-000000000001','\\x0aff','ab',"
-      "'123456789012345678901234567890.12345')");
-  const TextRows rows = Rows("select * from t");
-  ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(rows[0], rows[1]);
-}
-
 TEST_P(EitherStorage, RefusedRowsAreKeptInAFile) {
   Command(Create("id int, name text"));
   const std::string bad = folder_.File("bad.csv");
@@ -420,27 +362,7 @@ TEST_P(EitherStorage, RefusedRowsAreKeptInAFile) {
             "22023");
 }
 
-TEST_F(CopyTest, BatchesAreTransactions) {
-  Command("create table t (id int primary key, name text)");
-  std::string text;
-  for (int i = 1; i <= 1005; ++i) absl::StrAppend(&text, i, ",name\n");
-  const std::string path = Write("a.csv", text);
-  EXPECT_EQ(Command(Copy("t", path, "batch 100")), "COPY 1005");
-  EXPECT_EQ(Rows("select count(*), max(id) from t"), (TextRows{{"1005", "1005"}}));
-  EXPECT_EQ(Command("delete from t where id <> 250"), "DELETE 1004");
-  const SqlError twice = ErrorOf(Copy("t", path, "batch 100"));
-  EXPECT_EQ(twice.sqlstate, "23505");
-  EXPECT_TRUE(absl::StrContains(twice.hint, "the batches before it stay: 200 rows")) << twice.hint;
-  EXPECT_EQ(Rows("select count(*), max(id) from t"), (TextRows{{"201", "250"}}));
-  EXPECT_EQ(ErrorOf(Copy("t", Write("b.csv", "9001,a\n9002,b\nx,c\n"), "batch 2")).sqlstate, "22P02");
-  EXPECT_EQ(Rows("select count(*) from t where id > 9000"), (TextRows{{"2"}}));
-  EXPECT_EQ(ErrorOf(Copy("t", Write("b.csv", "9003,a\n9003,b\n"))).sqlstate, "23505");
-  EXPECT_EQ(Rows("select count(*) from t where id > 9000"), (TextRows{{"2"}}))
-      << "without BATCH all or nothing";
-  Command("begin");
-  EXPECT_EQ(ErrorOf(Copy("t", path, "batch 100")).sqlstate, "25001");
-  Command("rollback");
-}
+// ─── Record tables alone
 
 TEST_F(CopyTest, ALargeCopyIntoRecordsTellsOfColumnarTables) {
   Command("create table t (n int)");

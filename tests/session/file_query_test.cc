@@ -26,26 +26,6 @@ class FileQueryTest : public FileSession {
   const std::string people_ = Write("people.csv", kPeopleWithHeights);
 };
 
-TEST_F(FileQueryTest, AFileIsQueriedByItsName) {
-  EXPECT_EQ(Rows(absl::StrCat("select name, born, height * 2 from '", people_, "' where id < 3 order by id")),
-            (TextRows{{"Ada", "1815-12-10", "3"}, {"Grace", "1906-12-09", "3.2"}}));
-  EXPECT_EQ(Rows(absl::StrCat("select count(*), count(people.name) from '", people_, "'")),
-            (TextRows{{"3", "2"}}))
-      << "it is called as the file is";
-  EXPECT_EQ(Rows(absl::StrCat("select p.n from '", people_, "' as p (i, n) where i = 2")),
-            (TextRows{{"Grace"}}));
-  EXPECT_EQ(Rows(absl::StrCat("FROM '", people_, "' LIMIT 1")),
-            (TextRows{{"1", "Ada", "1815-12-10", "1.5"}}));
-  EXPECT_EQ(Rows(absl::StrCat("select a.id, b.id from '", people_, "' a, '", people_,
-                              "' b where a.id = b.id + 1 order by 1")),
-            (TextRows{{"2", "1"}, {"3", "2"}}));
-  EXPECT_EQ(Rows(absl::StrCat(
-                "with p as (select * from '", people_,
-                "') select substring('abc' from 'b'), max(id) from p where name is distinct from 'x'")),
-            (TextRows{{"b", "3"}}));
-  EXPECT_EQ(Tables(), 0u) << "no catalog has such a table";
-}
-
 TEST_F(FileQueryTest, FilesMeetTables) {
   Command("create table scores (who text, score int) with (storage = columnar)");
   Command("insert into scores values ('Ada', 7), ('Grace', 9), ('Ada', 3)");
@@ -62,28 +42,6 @@ TEST_F(FileQueryTest, FilesMeetTables) {
             "INSERT 0 2");
   EXPECT_EQ(Rows("select count(*), sum(score) from scores"), (TextRows{{"4", "21"}}));
   EXPECT_EQ(Tables(), 3u) << "and that of the transactions";
-}
-
-TEST_F(FileQueryTest, TablesAreMadeOfFiles) {
-  EXPECT_EQ(Command(absl::StrCat("create table t as from '", people_, "'")), "SELECT 3");
-  EXPECT_EQ(Command(absl::StrCat("create table u as select * from '", people_, "'")), "SELECT 3");
-  EXPECT_EQ(
-      Command(absl::StrCat("create table v as select id, upper(name) n from '", people_, "' where id < 3")),
-      "SELECT 2");
-  EXPECT_EQ(Rows("select * from t order by id"), Rows("select * from u order by id"));
-  EXPECT_EQ(Rows("select n from v order by id"), (TextRows{{"ADA"}, {"GRACE"}}));
-}
-
-TEST_F(FileQueryTest, ReadCsvTakesArguments) {
-  const std::string path = Write("odd.txt", "1;'a;b'\n2;-\n");
-  EXPECT_EQ(
-      Rows(absl::StrCat("select column0 + 1, column1 from read_csv('", path,
-                        "', delimiter => ';', quote => '''', nullstr => '-', header => false) order by 1")),
-      (TextRows{{"2", "a;b"}, {"3", "NULL"}}));
-  EXPECT_EQ(
-      Rows(absl::StrCat("select id || '!' from read_csv('", people_, "', all_varchar => true) order by 1")),
-      (TextRows{{"1!"}, {"2!"}, {"3!"}}));
-  EXPECT_EQ(ErrorOf("select * from read_csv('x', speed => 1)").sqlstate, "22023");
 }
 
 TEST_F(FileQueryTest, ManyFilesAreOneTable) {
@@ -108,54 +66,12 @@ TEST_F(FileQueryTest, CodesKeepTheirLeadingZeros) {
       << late.message;
 }
 
-TEST_F(FileQueryTest, QuotesAreThoseOfFields) {
-  const std::string path = Write("q.csv", "a,n,h\n1,\"\",5 ft 11\"\n2,\"7\", \"6 ft, 0\" \n3,,\n4,8,\"\"\n");
-  EXPECT_EQ(
-      Rows(absl::StrCat("select a, n + 1, h from '", path, "' order by a")),
-      (TextRows{{"1", "NULL", "5 ft 11\""}, {"2", "8", "6 ft, 0"}, {"3", "NULL", "NULL"}, {"4", "9", ""}}));
-  Command("create table c (a int, n int, h text) with (storage = columnar)");
-  EXPECT_EQ(ErrorOf(absl::StrCat("copy c from '", path, "' (format csv, header)")).sqlstate, "22P04")
-      << "COPY reads files as PostgreSQL does";
-}
-
-TEST_F(FileQueryTest, BlanksAndWideNumbersAndTimes) {
-  const std::string path = Write("v.csv",
-                                 "\n id, big , d, t, at, z, ok\n"
-                                 " 1, 12345678901234567890, 31/12/2020, 9:30, 1/2/2020 10:00, "
-                                 "2020-01-02T03:04:05+02, Yes\n"
-                                 "2 ,12345678901234567891,01/02/2021,23:59:59.5,31/12/2020 23:59:59,"
-                                 "2020-01-02 03:04:05Z,no\n"
-                                 "3, , , , , , \n");
-  EXPECT_EQ(
-      Rows(absl::StrCat("select id, big, d, t, at, z at time zone 'UTC', ok from '", path, "' order by id")),
-      (TextRows{{"1", "12345678901234567890", "2020-12-31", "09:30:00", "2020-02-01 10:00:00",
-                 "2020-01-02 01:04:05", "1"},
-                {"2", "12345678901234567891", "2021-02-01", "23:59:59.5", "2020-12-31 23:59:59",
-                 "2020-01-02 03:04:05", "0"},
-                {"3", "NULL", "NULL", "NULL", "NULL", "NULL", "NULL"}}));
-  EXPECT_EQ(Rows(absl::StrCat("select count(distinct big) from '", path, "'")), (TextRows{{"2"}}));
-  Command(absl::StrCat("create table kept as from '", path, "'"));
-  EXPECT_EQ(Rows("select max(big), max(t), max(d) from kept"),
-            (TextRows{{"12345678901234567891", "23:59:59.5", "2021-02-01"}}));
-}
-
 TEST_F(FileQueryTest, DatesBehindTheFirstRowsAreOfTheirOrder) {
   std::string text = "d\n";
   while (text.size() < 3 << 20) absl::StrAppend(&text, "2020-12-31\n");
   const std::string path = Write("late.csv", text + "01/02/2020\n");
   EXPECT_EQ(ErrorOf(absl::StrCat("select max(d) from '", path, "'")).sqlstate, "22P02")
       << "is it in January, or in February?";
-}
-
-TEST_F(FileQueryTest, HeadersAloneAndBlankLinesBeforeThem) {
-  EXPECT_EQ(Rows(absl::StrCat("select count(*), max(b) from '", Write("h.csv", "a,b\n"), "'")),
-            (TextRows{{"0", "NULL"}}));
-  EXPECT_EQ(Rows(absl::StrCat("select * from '", Write("b.csv", "\n\na,b\n1,x\n"), "'")),
-            (TextRows{{"1", "x"}}));
-  EXPECT_EQ(Rows(absl::StrCat("select a + 1 from '", Write("o.csv", "\na\n1\n\n"), "' order by 1")),
-            (TextRows{{"2"}, {"NULL"}}));
-  EXPECT_EQ(Rows(absl::StrCat("select id, id_1 from '", Write("d.csv", "id,id\n1,2\n"), "'")),
-            (TextRows{{"1", "2"}}));
 }
 
 TEST_F(FileQueryTest, TwoThousandColumnsAreRead) {
@@ -195,55 +111,6 @@ TEST_F(FileQueryTest, RowsOfTheMostColumnsAreStoredAndRead) {
   EXPECT_TRUE(absl::StrContains(error.message, "at most 4000 columns, not 4001")) << error.message;
 }
 
-TEST_F(FileQueryTest, ColumnsOfManyFilesGoByName) {
-  Write("n1.csv", "a,b\n1,x\n");
-  Write("n2.csv", "b,a\ny,2\n");
-  Write("n3.csv", "b,a\nz,2.5\n");
-  const std::string pattern = folder_.File("n*.csv");
-  EXPECT_EQ(Rows(absl::StrCat("select a, b from '", pattern, "' order by a")),
-            (TextRows{{"1", "x"}, {"2", "y"}, {"2.5", "z"}}));
-  Command(absl::StrCat("create table n as from '", pattern, "'"));
-  EXPECT_EQ(Rows("select sum(a), max(b) from n"), (TextRows{{"5.5", "z"}}));
-  Write("n4.csv", "a,c\n3,w\n");
-  const SqlError error = ErrorOf(absl::StrCat("select * from '", pattern, "'"));
-  EXPECT_EQ(error.sqlstate, "22P04");
-  EXPECT_TRUE(absl::StrContains(error.message, "n4.csv")) << error.message;
-  EXPECT_EQ(Rows(absl::StrCat("select a, b, c, substring(filename from '[^/]*$') from read_csv('", pattern,
-                              "', union_by_name => true, filename => true) order by a")),
-            (TextRows{{"1", "x", "NULL", "n1.csv"},
-                      {"2", "y", "NULL", "n2.csv"},
-                      {"2.5", "z", "NULL", "n3.csv"},
-                      {"3", "NULL", "w", "n4.csv"}}));
-}
-
-TEST_F(FileQueryTest, AFurtherFileMayLackAHeader) {
-  Write("s1.csv", "a,b\n1,x\n");
-  Write("s2.csv", "2,y\n3,z\n");
-  EXPECT_EQ(Rows(absl::StrCat("select a, b from '", folder_.File("s*.csv"), "' order by a")),
-            (TextRows{{"1", "x"}, {"2", "y"}, {"3", "z"}}));
-}
-
-TEST_F(FileQueryTest, TypesAndFormatsMayBeGiven) {
-  const std::string path = Write("g.csv",
-                                 "made by hand, \"twice\n"
-                                 "id;day;price;code\n# none\n7;31.12.20;1.234,50;0\n8;01.02.21;0,25;1\n");
-  EXPECT_EQ(Rows(absl::StrCat("select id, day, price, code from read_csv('", path,
-                              "', skip => 1, comment => '#', dateformat => '%d.%m.%y', decimal_separator => "
-                              "',', thousands => '.', types => 'id text, price decimal(10,2), code bool') "
-                              "order by 1")),
-            (TextRows{{"7", "2020-12-31", "1234.50", "0"}, {"8", "2021-02-01", "0.25", "1"}}));
-  const auto error = [&](const std::string& arguments) {
-    return ErrorOf(absl::StrCat("select * from read_csv('", people_, "', ", arguments, ")")).sqlstate;
-  };
-  EXPECT_EQ(error("types => 'nosuch int'"), "42703");
-  EXPECT_EQ(error("types => 'id nosuch'"), "22023");
-  EXPECT_EQ(error("types => 'id int); drop table t; --'"), "22023");
-  EXPECT_EQ(error("dateformat => '%q'"), "22023");
-  EXPECT_EQ(error("skip => -1"), "22023");
-  EXPECT_EQ(error("skip => 'x'"), "22023");
-  EXPECT_EQ(error("thousands => '.'"), "22023");
-}
-
 TEST_F(FileQueryTest, TheSampleMayBeLarger) {
   std::string text = "n\n";
   while (text.size() < 3 << 20) absl::StrAppend(&text, "17\n");
@@ -255,27 +122,164 @@ TEST_F(FileQueryTest, TheSampleMayBeLarger) {
             (TextRows{{"x"}}));
 }
 
-TEST_F(FileQueryTest, GivenTimestampsKeepTheOrderOfTheirDates) {
-  const std::string path = Write("o.csv", "d\n01/02/2020\n13/02/2020\n");
-  EXPECT_EQ(Rows(absl::StrCat("select min(d) from read_csv('", path, "', types => 'd timestamp')")),
-            (TextRows{{"2020-02-01 00:00:00"}}));
-}
-
-TEST_F(FileQueryTest, NamesAreFoldedOrAsTheFileWritesThem) {
-  const std::string path = Write("n.csv", "Id,First Name,2020\n1,Ada,5\n");
-  EXPECT_EQ(
-      Rows(absl::StrCat(
-          "select Id, \"id\", \"Id\", n.\"Id\", \"First Name\", \"first name\", \"2020\" from '", path, "'")),
-      (TextRows{{"1", "1", "1", "1", "Ada", "Ada", "5"}}));
-  EXPECT_EQ(ErrorOf(absl::StrCat("select \"ID\" from '", path, "'")).sqlstate, "42703");
-  EXPECT_EQ(ErrorOf(absl::StrCat("select \"Id\" from '", path, "' as t (a, b, c)")).sqlstate, "42703");
-}
-
 TEST_F(FileQueryTest, ParquetIsNotRead) {
   const SqlError error =
       ErrorOf(absl::StrCat("select * from '", Write("p.parquet", std::string("PAR1\0\n\1PAR1", 10)), "'"));
   EXPECT_EQ(error.sqlstate, "0A000");
   EXPECT_TRUE(absl::StrContains(error.message, "Parquet")) << error.message;
+}
+
+TEST_F(FileQueryTest, RowsComeInTheFilesOrder) {
+  std::string text[2];
+  for (int i = 0; i < 400'000; ++i) absl::StrAppend(&text[i / 200'000], i, ",", i % 7, ",some text\n");
+  Write("o1.csv", text[0]), Write("o2.csv", text[1]);
+  const std::string files = folder_.File("o*.csv");
+  for (const std::string& from :
+       {absl::StrCat("'", files, "'"), absl::StrCat("(select * from '", files, "' where column1 = 3) x")}) {
+    const auto rows = Run(absl::StrCat("select column0 from ", from));
+    ASSERT_TRUE(rows.ok()) << rows.status();
+    EXPECT_TRUE(std::is_sorted(rows->rows.begin(), rows->rows.end(), [](const auto& a, const auto& b) {
+      return a[0].number < b[0].number;
+    })) << from;
+  }
+  EXPECT_EQ(Rows(absl::StrCat("select column0 from '", files, "' limit 2 offset 250000")),
+            (TextRows{{"250000"}, {"250001"}}));
+  EXPECT_EQ(Rows(absl::StrCat("select count(*), sum(column0), min(length(column2)) from '", files, "'")),
+            (TextRows{{"400000", "79999800000", "9"}}));
+}
+
+TEST_F(FileQueryTest, ALimitStopsReading) {
+  std::string text = "n,s\n";
+  while (text.size() < 48 << 20) absl::StrAppend(&text, text.size(), ",some text that makes rows long\n");
+  const std::string path = Write("long.csv", text + "x,y\n");
+  // Of the process, whose other reads are few.
+  const auto bytes_read = [] {
+    std::ifstream io("/proc/self/io");
+    std::string name;
+    uint64_t bytes = 0;
+    io >> name >> bytes;
+    EXPECT_EQ(name, "rchar:");
+    return bytes;
+  };
+  const uint64_t before = bytes_read();
+  EXPECT_EQ(Rows(absl::StrCat("select * from '", path, "' limit 1")),
+            (TextRows{{"4", "some text that makes rows long"}}));
+  EXPECT_EQ(Rows(absl::StrCat("select n from '", path, "' where n > 1000 limit 1")).size(), 1u);
+  EXPECT_EQ(Rows(absl::StrCat("select (select s from '", path, "' limit 1)")),
+            (TextRows{{"some text that makes rows long"}}));
+  EXPECT_LT(bytes_read() - before, 24u << 20) << "some portions, and what is guessed from, of three queries";
+  EXPECT_EQ(ErrorOf(absl::StrCat("select max(s) from '", path, "'")).sqlstate, "22P02");
+}
+
+TEST_F(FileQueryTest, ARowThatCannotBeReadIsAnErrorBehindTheRowsBeforeIt) {
+  std::string text = "n\n";
+  while (text.size() < 2 << 20) absl::StrAppend(&text, "17\n");
+  const auto lines = std::count(text.begin(), text.end(), '\n');
+  const std::string path = Write("late.csv", text + "x\n18\n");
+  EXPECT_EQ(Rows(absl::StrCat("select count(*) from (select from '", path, "' limit ", lines - 1, ") l")),
+            (TextRows{{absl::StrCat(lines - 1)}}));
+  EXPECT_EQ(
+      ErrorOf(absl::StrCat("select count(*) from (select from '", path, "' limit ", lines, ") l")).sqlstate,
+      "22P02");
+}
+
+TEST_F(FileQueryTest, FilesStandInSubqueriesAndMeetThemselves) {
+  std::string text = "n,m\n";
+  for (int i = 0; i < 50'000; ++i) absl::StrAppend(&text, i, ",", i / 2, "\n");
+  const std::string path = Write("self.csv", text);
+  EXPECT_EQ(
+      Rows(absl::StrCat("select count(*), sum(a.n) from '", path, "' a join '", path, "' b on a.n = b.m")),
+      (TextRows{{"50000", "624975000"}}));
+  EXPECT_EQ(Rows(absl::StrCat("select id, (select max(n) from '", path, "' f where m = p.id) from '", people_,
+                              "' p order by id")),
+            (TextRows{{"1", "3"}, {"2", "5"}, {"3", "7"}}));
+  EXPECT_EQ(Rows(absl::StrCat("select count(*) from '", people_, "' where id in (select m from '", path,
+                              "' where n < 5)")),
+            (TextRows{{"2"}}));
+  EXPECT_EQ(Rows(absl::StrCat("select name from '", people_, "' union all select 'z' from '", path,
+                              "' where n = 7 order by 1")),
+            (TextRows{{"Ada"}, {"Grace"}, {"z"}, {"NULL"}}));
+  EXPECT_EQ(
+      Rows(absl::StrCat("select n, rank() over (order by m desc) from '", path, "' order by n limit 1")),
+      (TextRows{{"0", "49999"}}));
+}
+
+TEST_F(FileQueryTest, LargerTablesDoNotComeToTheSession) {
+  Command("create table few (id int) with (storage = columnar)");
+  Command("insert into few select i from generate_series(1, 9) g (i)");
+  Command("create table many (id int) with (storage = columnar)");
+  Command("insert into many select i from generate_series(1, 30000) g (i)");
+  const auto scanned_by_servers = [&](const std::string& sql) {
+    bool session = false;
+    for (const auto& line : Rows(absl::StrCat("explain ", sql))) {
+      session = session || absl::StartsWith(line[0], "Session");
+      if (absl::StrContains(line[0], "scan read_csv(")) return !session;
+    }
+    ADD_FAILURE() << sql;
+    return false;
+  };
+  const std::string with = absl::StrCat("select count(*) from '", people_, "' p join ");
+  EXPECT_FALSE(scanned_by_servers(with + "few on few.id = p.id"));
+  EXPECT_TRUE(scanned_by_servers(with + "many on many.id = p.id"));
+  EXPECT_EQ(Rows(with + "few on few.id = p.id"), (TextRows{{"3"}}));
+  EXPECT_EQ(Rows(with + "many on many.id = p.id"), (TextRows{{"3"}}));
+  EXPECT_EQ(Rows(absl::StrCat("select count(*) from many left join (select id from '", people_,
+                              "' union all select id from '", people_, "') f on f.id = many.id")),
+            (TextRows{{"30003"}}));
+  EXPECT_EQ(Tables(), 2u) << "what was loaded is gone";
+}
+
+TEST_F(FileQueryTest, WhatTheSessionCannotHoldServersDo) {
+  std::string text = "n\n";
+  for (int i = 0; i < 300'000; ++i) absl::StrAppend(&text, i, "\n");
+  const std::string path = Write("many.csv", text);
+  Command("set nam.result_mib_max = 4");
+  const std::string query =
+      absl::StrCat("select count(*), sum(n) from (select distinct n from '", path, "') d");
+  EXPECT_EQ(Rows(query), (TextRows{{"300000", "44999850000"}}));
+  const TextRows plan = Rows("explain analyze " + query);
+  EXPECT_TRUE(std::any_of(plan.begin(), plan.end(), [](const auto& line) {
+    return absl::StrContains(line[0], "Planned anew: the files' rows need more memory than the session has");
+  }));
+}
+
+/// Cancels the statement when its first rows come.
+class CancelsAtOnce final : public session::RowReceiver {
+ public:
+  explicit CancelsAtOnce(session::Session& session) : session_(session) {}
+  absl::Status Begin(const std::vector<session::ResultSet::Column>&) override { return absl::OkStatus(); }
+  absl::Status Add(const session::ResultBatch& rows) override {
+    rows_ += rows.rows();
+    session_.Cancel();
+    return absl::OkStatus();
+  }
+  uint64_t rows() const { return rows_; }
+
+ private:
+  session::Session& session_;
+  uint64_t rows_ = 0;
+};
+
+TEST_F(FileQueryTest, ACancelledQueryReadsNoFurther) {
+  std::string text = "n\n";
+  while (text.size() < 24 << 20) absl::StrAppend(&text, text.size(), "\n");
+  const std::string path = Write("long.csv", text);
+  CancelsAtOnce receiver(cluster_.session());
+  const auto result = cluster_.session().Execute(absl::StrCat("select n from '", path, "'"), receiver);
+  EXPECT_EQ(SqlErrorOf(result.status()).value_or(SqlError{}).sqlstate, "57014") << result.status();
+  EXPECT_LT(receiver.rows(), 1'000'000u);
+  EXPECT_EQ(Rows(absl::StrCat("select n from '", path, "' limit 1")), (TextRows{{"2"}}));
+}
+
+TEST_F(FileQueryTest, CompressedFilesStopAndRunToTheirEnd) {
+  std::string text = "n\n";
+  for (int i = 0; i < 500'000; ++i) absl::StrAppend(&text, i, "\n");
+  const std::string plain = Write("c.csv", text);
+  const std::string packed = folder_.File("c.csv.gz");
+  Command(absl::StrCat("copy (select n from '", plain, "') to '", packed, "' with (header)"));
+  EXPECT_EQ(Rows(absl::StrCat("select n from '", packed, "' limit 1")), (TextRows{{"0"}}));
+  EXPECT_EQ(Rows(absl::StrCat("select count(*), sum(n) from '", packed, "'")),
+            (TextRows{{"500000", "124999750000"}}));
 }
 
 TEST_F(FileQueryTest, AFileIsReadAnewByEachStatement) {
@@ -313,17 +317,13 @@ TEST_F(FileQueryTest, ExplainTellsOfTheFile) {
   EXPECT_EQ(Command(absl::StrCat("explain analyze select count(*) from '", people_, "'")), "EXPLAIN");
 }
 
-TEST_F(FileQueryTest, PreparedQueriesReadTheFileWhenTheyRun) {
+TEST_F(FileQueryTest, PreparedQueriesReadTheFileAsItIsThen) {
   Command(absl::StrCat("prepare p (int) as select name from '", people_, "' where id = $1"));
   EXPECT_EQ(Rows("execute p(2)"), (TextRows{{"Grace"}}));
-  EXPECT_EQ(Rows("execute p(1)"), (TextRows{{"Ada"}}));
-}
-
-TEST_F(FileQueryTest, ACopyMayBeOfAFile) {
-  const std::string out = folder_.File("out.csv");
-  EXPECT_EQ(Command(absl::StrCat("copy (select name from '", people_, "' where id = 1) to '", out, "'")),
-            "COPY 1");
-  EXPECT_EQ(Rows(absl::StrCat("select * from read_csv('", out, "', header => false)")), (TextRows{{"Ada"}}));
+  Write("people.csv", "id,name\n1,Kurt\n2,Alan\n");
+  EXPECT_EQ(Rows("execute p(2)"), (TextRows{{"Alan"}}));
+  Write("people.csv", "id,name\n1,7\n");
+  EXPECT_EQ(Rows("execute p(1)"), (TextRows{{"7"}}));
 }
 
 }  // namespace

@@ -10,43 +10,7 @@
 namespace nam::testing {
 namespace {
 
-TEST_F(QueryTest, EveryErrorHasASqlState) {
-  const std::pair<const char*, const char*> statements[] = {
-      {"selec", "42601"},
-      {"select nix from sales", "42703"},
-      {"select id from nix", "42P01"},
-      {"drop table nix", "42P01"},
-      {"select sum(10 / id) from sales", "22012"},
-      {"select 10 % id from sales", "22012"},
-      {"select sum(big * big * big) from sales", "22003"},
-      {"select sum(big * big) from sales", "22003"},
-      {"select id from sales where big * big * big > 1", "22003"},
-      {"select avg(big * big) from sales", "22003"},
-      {"select cast(note as integer) from sales", "22P02"},
-      {"select note::date from sales", "22007"},
-      {"select max(day + 10000000) from sales", "22008"},
-      {"select cast(big as smallint) from sales", "22003"},
-      {"select id, count(*) from sales group by id having 1 / id > 0", "22012"},
-      {"select id from sales order by 1 / id", "22012"},
-      {"select s.id from sales s, items i where s.item = i.item and 1 / s.id > 0", "22012"},
-      {"select distinct id from sales order by price", "42P10"},
-      {"update sales set id = 1", "0A000"},
-      {"insert into sales values (1)", "23502"},
-      {"create table sales (id int primary key) with (storage = record)", "42P07"},
-      {"drop index nix", "42704"},
-      {"commit and chain", "0A000"},
-      {"set nam.nix = 1", "42704"},
-      {"set nam.prefetch_window = x", "22023"},
-      {"begin isolation level serializable", "0A000"},
-      {"select id from sales", "25P02"}};
-  for (const auto& [statement, state] : statements) EXPECT_EQ(Error(statement).sqlstate, state) << statement;
-  Rows("rollback");
-  Rows("set nam.result_mib_max = 1");
-  const std::string large =
-      "select a.id, a.id, a.id, a.id, b.note, b.note, b.note from sales a, sales b where a.item = b.item";
-  EXPECT_EQ(Error(large).sqlstate, "53200") << "rows that flow to the client are more than it may hold";
-  EXPECT_EQ(Error(large + " order by 1").sqlstate, "53200") << "others are more than a server may hold";
-  Rows("set nam.result_mib_max = 1024");
+TEST_F(QueryTest, ErrorsOfReceiversHaveASqlState) {
   struct Refuses final : session::RowReceiver {
     absl::Status Begin(const std::vector<session::ResultSet::Column>&) override { return absl::OkStatus(); }
     absl::Status Add(const session::ResultBatch&) override { return absl::DataLossError("no disk"); }
@@ -54,48 +18,6 @@ TEST_F(QueryTest, EveryErrorHasASqlState) {
   const auto refused = cluster_->session().Execute("select id from sales", receiver);
   EXPECT_TRUE(absl::IsDataLoss(refused.status())) << refused.status();
   EXPECT_TRUE(SqlErrorOf(refused.status()).has_value()) << "an error of the receiver's, in no words of SQL";
-}
-
-TEST_F(QueryTest, NullsFollowThreeValuedLogic) {
-  EXPECT_EQ(Rows("select count(*), count(item), count(distinct item) from sales"),
-            (TextRows{{"1000", "900", "9"}}));
-  EXPECT_EQ(Rows("select count(*) from sales where item is null"), (TextRows{{"100"}}));
-  EXPECT_EQ(Rows("select count(*) from sales where not (item = 3)"), (TextRows{{"800"}}));
-  EXPECT_EQ(Rows("select count(*) from sales where item = 3 or item is null"), (TextRows{{"200"}}));
-  EXPECT_EQ(Rows("select count(*) from sales s join items i on s.item = i.item"), (TextRows{{"900"}}));
-}
-
-TEST_F(QueryTest, NullPassesNoComparison) {
-  // 100 items are NULL, and the number stored for them is less than any item.
-  for (const char* condition :
-       {"item < 3", "item <= 2", "3 > item", "2 >= item", "not (item >= 3)", "item < 2.5"})
-    EXPECT_EQ(Rows("select count(*) from sales where " + std::string(condition)), (TextRows{{"300"}}))
-        << condition;
-  EXPECT_EQ(Rows("select count(*) from sales where item < 100"), (TextRows{{"900"}}));
-  EXPECT_EQ(Rows("select count(*) from sales where item > -5"), (TextRows{{"900"}}));
-  EXPECT_EQ(Rows("select count(*) from sales where item < -1"), (TextRows{{"0"}}));
-  EXPECT_EQ(Rows("select count(*) from sales where item <> 100"), (TextRows{{"900"}}));
-}
-
-TEST_F(QueryTest, NullKeysJoinNothingAndDuplicatesEveryOne) {
-  SmallTable keys{{"some_keys", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", 4}}, ""}, {}};
-  // -1 is the number that the code of a NULL item stands for.
-  for (int k = -1; k < 2; ++k) keys.rows.push_back({Value::Integer(k), Value::Integer(k)});
-  ASSERT_TRUE(Load(cluster_->attachment(), keys, {}).ok());
-  EXPECT_EQ(Rows("select count(*), sum(v) from sales, some_keys where item = k"), (TextRows{{"200", "100"}}));
-  SmallTable twice{{"twice", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", 4}}, ""}, {}};
-  for (const auto& [k, v] : {std::pair(1, 10), std::pair(1, 11), std::pair(3, 12)})
-    twice.rows.push_back({Value::Integer(k), Value::Integer(v)});
-  ASSERT_TRUE(Load(cluster_->attachment(), twice, {}).ok());
-  EXPECT_EQ(Rows("select count(*), sum(v) from sales, twice where item = k"), (TextRows{{"300", "3300"}}));
-}
-
-TEST_F(QueryTest, NullIsAGroupAndUnknownIsNotTrue) {
-  EXPECT_EQ(
-      Rows(
-          "select item + 0, count(*) from sales where item is null or item < 2 group by item + 0 order by 1"),
-      (TextRows{{"0", "100"}, {"1", "100"}, {"NULL", "100"}}));
-  EXPECT_EQ(Rows("select item from sales group by item having sum(nullif(item, item)) > 0"), TextRows{});
 }
 
 TEST_F(QueryTest, LimitWithOffsetIsWhole) {
@@ -150,17 +72,6 @@ TEST_F(QueryTest, TheFirstRowsOfManyAreKept) {
       }
     }
   }
-}
-
-TEST_F(QueryTest, OrderLimitOffsetAndNulls) {
-  EXPECT_EQ(Rows("select id from sales order by price desc limit 3"), (TextRows{{"999"}, {"998"}, {"997"}}));
-  EXPECT_EQ(Rows("select id from sales order by id limit 2 offset 5"), (TextRows{{"5"}, {"6"}}));
-  EXPECT_EQ(Rows("select item, count(*) from sales group by item order by item desc limit 2"),
-            (TextRows{{"NULL", "100"}, {"8", "100"}}));
-  EXPECT_EQ(Rows("select item, count(*) from sales group by item order by item desc nulls last limit 1"),
-            (TextRows{{"8", "100"}}));
-  EXPECT_EQ(Rows("select count(*) from sales limit 0"), TextRows{});
-  EXPECT_EQ(Rows("select id from sales where id < 3 limit 100").size(), 3u);
 }
 
 TEST_F(QueryTest, ManyRowsAreOrdered) {
@@ -257,23 +168,6 @@ TEST_F(QueryTest, LongQueriesTellTheirProgressAndAreCancelledSoon) {
   EXPECT_EQ(ToText(*after), (TextRows{{"100000"}}));
 }
 
-TEST_F(QueryTest, EmptyTables) {
-  EXPECT_EQ(Rows("select count(*), sum(k), min(s) from empty"), (TextRows{{"0", "NULL", "NULL"}}));
-  EXPECT_EQ(Rows("select k from empty"), TextRows{});
-  EXPECT_EQ(Rows("select k, count(*) from empty group by k"), TextRows{});
-  EXPECT_EQ(Rows("select count(*) from items, empty where items.item = empty.k"), (TextRows{{"0"}}));
-}
-
-TEST_F(QueryTest, SelfJoinsAndDates) {
-  EXPECT_EQ(Rows("select count(*) from items a, items b where a.item = b.item and a.name < 'item3'"),
-            (TextRows{{"3"}}));
-  EXPECT_EQ(Rows("select min(day), max(day) from sales"), (TextRows{{"1992-01-01", "1993-02-03"}}));
-  EXPECT_EQ(Rows("select extract(year from day), count(*) from sales group by 1 order by 1"),
-            (TextRows{{"1992", "932"}, {"1993", "68"}}));
-  EXPECT_EQ(Rows("select count(*) from sales where day >= date '1992-01-01' + interval '1' year"),
-            (TextRows{{"68"}}));
-}
-
 TEST_F(QueryTest, ExplainShowsPlanAssignmentAndCounters) {
   const TextRows plan =
       Rows("explain select name, sum(price) from sales, items where sales.item = items.item group by name");
@@ -339,30 +233,6 @@ TEST_F(QueryTest, ExplainAsJsonIsOneDocument) {
   for (const auto& server : claimed.at("servers")) rows_in += server.at("rows_in").get<uint64_t>();
   EXPECT_EQ(rows_in, 1000u);
   EXPECT_EQ(claimed.at("steps").size(), 1u);
-}
-
-TEST_F(QueryTest, UserErrorsCarryPositionAndHint) {
-  const SqlError column = Error("select prise from sales");
-  EXPECT_EQ(column.position, 7);
-  EXPECT_NE(column.hint.find("price"), std::string::npos) << column.hint;
-  const SqlError table = Error("select 1 from sale");
-  EXPECT_NE(table.hint.find("sales"), std::string::npos) << table.hint;
-  EXPECT_EQ(Error("set nam.prefetch_window = 0").sqlstate, "22023");
-  EXPECT_EQ(Error("set nam.prefetch_windo = 1").sqlstate, "42704");
-  EXPECT_FALSE(Error("select sum(note) from sales").message.empty());
-}
-
-TEST_F(QueryTest, BuildSidesHaveABound) {
-  SmallTable large{{"large", {{"k", Type::Integer()}}, {}, ""}, {}};
-  for (int64_t i = 0; i < 100'000; ++i) large.rows.push_back({Value::Integer(i * 1'000'003)});
-  ASSERT_TRUE(Load(cluster_->attachment(), large, {}).ok());
-  const std::string query = "select count(*) from large a, large b where a.k = b.k";
-  Rows("set nam.build_mib_max = 1");
-  EXPECT_EQ(Rows(query), (TextRows{{"100000"}})) << "by parts";
-  Rows("set nam.join = pipelined");
-  EXPECT_EQ(Error(query).sqlstate, "53200");
-  Rows("set nam.build_mib_max = 4096");
-  EXPECT_EQ(Rows(query), (TextRows{{"100000"}}));
 }
 
 TEST_F(QueryTest, DeepExpressionsRunOrAreRefused) {

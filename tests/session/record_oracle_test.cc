@@ -242,53 +242,6 @@ TEST_F(RecordOracleTest, RandomStatements) {
   }
 }
 
-TEST_F(RecordOracleTest, JoinsKeepTypesAndNulls) {
-  Ours(
-      "create table typed (k int primary key, d decimal(10,2), big decimal(30,3), b boolean, t timestamp, s "
-      "char(4)) "
-      "with (storage = record)");
-  Ours(
-      "insert into typed values (1, 1.50, 7, true, '2026-01-02 03:04:05', 'x '), (2, null, null, null, null, "
-      "null), "
-      "(3, -0.01, 12345678901234567890123456.789, false, '1969-12-31 23:59:59', 'Ü')");
-  EXPECT_EQ(
-      Rows("select t.k, t.d, t.b, t.t, t.s, i.name from typed t, items i where t.k = i.item order by t.k"),
-      (TextRows{{"1", "1.50", "1", "2026-01-02 03:04:05", "x", "n1"},
-                {"2", "NULL", "NULL", "NULL", "NULL", "n2"},
-                {"3", "-0.01", "0", "1969-12-31 23:59:59", "Ü", "even"}}));
-  EXPECT_EQ(Rows("select t.big from typed t, items i where t.k = i.item order by t.k"),
-            (TextRows{{"7.000"}, {"NULL"}, {"12345678901234567890123456.789"}}));
-  EXPECT_EQ(Rows("select a.k from typed a, typed b where a.big = b.big order by 1"),
-            (TextRows{{"1"}, {"3"}}));
-  EXPECT_EQ(Rows("select count(*) from typed t, items i where t.k = i.item and t.b"), (TextRows{{"1"}}));
-  EXPECT_EQ(Rows("select a.k, b.k from typed a, typed b where a.d = b.d"),
-            (TextRows{{"1", "1"}, {"3", "3"}}));
-  // One that is empty, and a condition that no row meets.
-  EXPECT_EQ(Rows("select count(*) from notes n, items i where n.word = i.name"), (TextRows{{"0"}}));
-  EXPECT_EQ(Rows("select n.n from notes n, items i where n.word = i.name and n.n = 1 and n.n = 2"),
-            TextRows{});
-}
-
-TEST_F(RecordOracleTest, BlanksAtTheEndOfCharDoNotCountInJoins) {
-  Ours("create table c (id int primary key, c char(10), v varchar(10)) with (storage = record)");
-  Ours("create table d (id int primary key, d char(4), w varchar(8)) with (storage = record)");
-  Ours("insert into c values (1, 'ab', 'ab  '), (2, 'n1  ', 'ab'), (3, 'x', null), (4, null, 'x ')");
-  Ours("insert into d values (1, 'ab ', 'ab'), (2, 'x', 'ab   '), (3, 'n1', 'ab ')");
-  const auto ids = [&](const std::string& condition) {
-    return Rows("select c.id, d.id from c, d where " + condition + " order by 1, 2");
-  };
-  EXPECT_EQ(ids("c.c = d.d"), (TextRows{{"1", "1"}, {"2", "3"}, {"3", "2"}}));
-  EXPECT_EQ(ids("c.c = d.w"), (TextRows{{"1", "1"}, {"1", "2"}, {"1", "3"}}));
-  EXPECT_EQ(ids("c.v = d.d"), (TextRows{{"1", "1"}, {"2", "1"}, {"4", "2"}}));
-  EXPECT_EQ(ids("c.v = d.w"), (TextRows{{"2", "1"}}));  // there they count
-  EXPECT_EQ(ids("c.id = d.id and c.v = d.d"), (TextRows{{"1", "1"}}));
-  EXPECT_EQ(ids("c.id = d.id and (c.c = d.w or c.id = 3)"), (TextRows{{"1", "1"}, {"3", "3"}}));
-  EXPECT_EQ(ids("c.id = d.id and c.c like 'ab'"), TextRows{});
-  EXPECT_EQ(ids("c.id = d.id and c.c like 'ab  %' and d.d like 'ab  '"), (TextRows{{"1", "1"}}));
-  EXPECT_EQ(Rows("select c.c, count(*) from c, d where c.c = d.w group by c.c"), (TextRows{{"ab", "3"}}));
-  EXPECT_EQ(Rows("select c.id, i.item from c, items i where c.c = i.name"), (TextRows{{"2", "1"}}));
-}
-
 TEST_F(RecordOracleTest, AJoinSeesItsTransaction) {
   Ours("insert into sales values (1, 1, null, null, 1), (2, 2, null, null, 1)");
   const auto other = cluster_.NewSession();

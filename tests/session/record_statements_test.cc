@@ -7,7 +7,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "tests/session/record_session.h"
 #include "txn/session.h"
 #include "types/sql_error.h"
@@ -94,75 +93,6 @@ TEST_F(Stock, AnIndexThatIsNotCompleteForTheSnapshotIsNotUsed) {
   EXPECT_EQ(Run("rollback"), "ROLLBACK");
 }
 
-TEST_F(Stock, Aggregates) {
-  EXPECT_EQ(
-      Run("select count(*), count(n), sum(n), min(price), max(name), avg(n), count(distinct n) from stock"),
-      "SELECT 1 | 3,2,30,1.50,c,15.0000000000000000,2");
-  EXPECT_EQ(Run("select count(*), sum(n), min(n) from stock where id > 5"), "SELECT 1 | 0,NULL,NULL");
-  EXPECT_EQ(Run("insert into stock values (4, 'a', 7)"), "INSERT 0 1");
-  EXPECT_EQ(
-      Run("select name, sum(n) from stock group by name having count(*) > 0 order by 2 desc nulls last, 1"),
-      "SELECT 3 | b,20 | a,17 | c,NULL");
-  EXPECT_EQ(Run("select distinct name from stock order by name"), "SELECT 3 | a | b | c");
-}
-
-TEST_F(Stock, InsertErrors) {
-  EXPECT_EQ(Run("insert into stock (id, name) values (4, 'x'), (1, 'y')"), "23505");
-  EXPECT_EQ(Run("insert into stock (id, name) values (4, 'x'), (4, 'y')"), "23505");
-  EXPECT_EQ(Run("insert into stock (id) values (4)"), "23502");
-  EXPECT_EQ(Run("insert into stock (name) values ('x')"), "23502");
-  EXPECT_EQ(Run("insert into stock values (4, 'toolong')"), "22001");
-  EXPECT_EQ(Run("insert into stock values (4, 'x', 32768)"), "22003");
-  EXPECT_EQ(Run("insert into stock values (4, 'x', 1, 1000)"), "22003");
-  EXPECT_EQ(Run("insert into stock values (4, 'x', -1)"), "23514");
-  EXPECT_EQ(Run("insert into stock values (4, 'x', 1/0)"), "22012");
-  EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");  // nothing of them stayed
-  const auto twice = Execute("insert into stock values (1, 'x')");
-  EXPECT_EQ(SqlErrorOf(twice.status())->message,
-            "duplicate key value violates unique constraint \"stock_pkey\"");
-}
-
-TEST_F(Stock, Update) {
-  EXPECT_EQ(Run("update stock set n = n + 1, price = n where n is not null"), "UPDATE 2");
-  EXPECT_EQ(Run("select id, n, price from stock"), "SELECT 3 | 1,11,10.00 | 2,21,20.00 | 3,NULL,3.00");
-  EXPECT_EQ(Run("update stock set n = 5 where id = 9"), "UPDATE 0");
-  EXPECT_EQ(Run("update stock set n = n - 12"), "23514");
-  EXPECT_EQ(Run("update stock set n = n + 32750"), "22003");
-  EXPECT_EQ(Run("update stock set name = null"), "23502");
-  EXPECT_EQ(Run("select sum(n) from stock"), "SELECT 1 | 32");
-}
-
-TEST_F(Stock, KeysMove) {
-  EXPECT_EQ(Run("update stock set id = id + 1"), "UPDATE 3");
-  EXPECT_EQ(Run("select id, name from stock"), "SELECT 3 | 2,a | 3,b | 4,c");
-  EXPECT_EQ(Run("update stock set id = 7 - id where id > 2"), "UPDATE 2");
-  EXPECT_EQ(Run("select id, name from stock"), "SELECT 3 | 2,a | 3,c | 4,b");
-  EXPECT_EQ(Run("update stock set id = 2 where id = 3"), "23505");
-  EXPECT_EQ(Run("update stock set id = 9"), "23505");
-}
-
-TEST_F(Stock, Delete) {
-  EXPECT_EQ(Run("delete from stock where id > 1 and n > 0"), "DELETE 1");
-  EXPECT_EQ(Run("select id from stock"), "SELECT 2 | 1 | 3");
-  EXPECT_EQ(Run("delete from stock"), "DELETE 2");
-  EXPECT_EQ(Run("select id from stock"), "SELECT 0");
-}
-
-TEST_F(Stock, Transactions) {
-  EXPECT_EQ(Run("begin"), "BEGIN");
-  EXPECT_EQ(Run("update stock set n = 0"), "UPDATE 3");
-  EXPECT_EQ(Run("select sum(n) from stock"), "SELECT 1 | 0");  // reads its own writes
-  EXPECT_EQ(Run("rollback"), "ROLLBACK");
-  EXPECT_EQ(Run("select sum(n) from stock"), "SELECT 1 | 30");
-  EXPECT_EQ(Run("begin"), "BEGIN");
-  EXPECT_EQ(Run("delete from stock where id = 1"), "DELETE 1");
-  EXPECT_EQ(Run("insert into stock values (1, 'new')"), "INSERT 0 1");
-  EXPECT_EQ(SqlErrorOf(statements_.MayRun("DROP TABLE"))->sqlstate, "25001");
-  EXPECT_EQ(Run("commit"), "COMMIT");
-  EXPECT_EQ(Run("select name from stock where id = 1"), "SELECT 1 | new");
-  EXPECT_TRUE(statements_.MayRun("DROP TABLE").ok());
-}
-
 TEST_F(Stock, BeginAndCommitWithoutEffectWarn) {
   EXPECT_EQ(Run("commit"), "COMMIT warns 25P01");
   EXPECT_EQ(Run("rollback"), "ROLLBACK warns 25P01");
@@ -201,33 +131,6 @@ TEST_F(Stock, NothingRunsAfterABeginThatFailed) {
   // Statements that begin otherwise leave a session unchanged.
   EXPECT_EQ(Run("selec begin"), "42601");
   EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
-}
-
-TEST_F(Stock, CreatesOutsideOfTransactions) {
-  EXPECT_EQ(Run("create table stock (id int primary key) with (storage = record)"), "42P07");
-  EXPECT_EQ(Run("create table if not exists stock (id int primary key) with (storage = record)"),
-            "CREATE TABLE");
-  EXPECT_EQ(Run("create index stock_n_idx on stock (n)"), "42P07");
-  EXPECT_EQ(Run("create index if not exists stock_n_idx on stock (n)"), "CREATE INDEX");
-  EXPECT_EQ(Run("begin"), "BEGIN");
-  EXPECT_EQ(Run("create table x (id int primary key) with (storage = record)"), "25001");
-  EXPECT_EQ(Run("select id from stock"), "25P02");
-  EXPECT_EQ(Run("rollback"), "ROLLBACK");
-}
-
-TEST_F(Stock, NamesOfIndexesAreOfAllTables) {
-  ASSERT_EQ(Run("create table other (id int primary key, x int) with (storage = record)"), "CREATE TABLE");
-  EXPECT_EQ(Run("create index stock_n_idx on other (x)"), "42P07");
-  EXPECT_EQ(Run("create index if not exists stock_n_idx on other (x)"), "CREATE INDEX");
-  EXPECT_EQ(access_.tables["other"].record().parts_size(), 0);
-  ASSERT_EQ(Run("create index stock_n_idx2 on other (x)"), "CREATE INDEX");
-  // A column without a name takes the next number.
-  EXPECT_EQ(Run("create index on stock (n)"), "CREATE INDEX");
-  EXPECT_EQ(Run("create index on stock (n)"), "CREATE INDEX");
-  const auto& parts = access_.tables["stock"].record().parts();
-  ASSERT_EQ(parts.size(), 3);
-  EXPECT_EQ(parts[1].name(), "stock_n_idx1");
-  EXPECT_EQ(parts[2].name(), "stock_n_idx3");
 }
 
 TEST_F(Stock, AFailedTransactionOnlyEnds) {
@@ -334,71 +237,6 @@ TEST_F(Stock, MessagesSayWhatAConflictHasEnded) {
   EXPECT_EQ(Run("create unique index i on stock (name)"), "23505");
 }
 
-/// PostgreSQL's answers, except that char(n) is shown without its blanks.
-TEST_F(RecordStatementsTest, BlanksAtTheEndOfCharDoNotCount) {
-  ASSERT_EQ(Run("create table t (id int primary key, c char(10), v varchar(10), d char(5)) with (storage = "
-                "record)"),
-            "CREATE TABLE");
-  ASSERT_EQ(
-      Run("insert into t values (1, 'ab', 'ab  ', 'ab   '), (2, 'ab ', 'ab', 'b'), (3, 'abc', 'x', null)"),
-      "INSERT 0 3");
-  EXPECT_EQ(Run("select c = v, c = 'ab  ', c = 'ab  '::text, c = d, v = 'ab', v = 'ab  ', v = c from t where "
-                "id = 1"),
-            "SELECT 1 | t,t,f,t,f,t,t");
-  EXPECT_EQ(Run("select c like 'ab', c like 'ab%', c like 'ab        ', c like 'ab_', c::text like 'ab', "
-                "v like 'ab', v like 'ab__' from t where id = 1"),
-            "SELECT 1 | f,t,t,f,t,f,t");
-  EXPECT_EQ(
-      Run("select nullif(c, 'ab  '), c in ('x', 'ab    '), c < 'ab ', c <= 'ab  ', c <> 'ab ', c between "
-          "'ab ' and 'ab  ' from t where id = 1"),
-      "SELECT 1 | NULL,t,f,t,f,t");
-  EXPECT_EQ(Run("select case c when 'ab ' then 1 else 2 end, case when true then c else 'ab  ' end = 'ab ', "
-                "coalesce(c, d) = 'ab    ' from t where id = 1"),
-            "SELECT 1 | 1,t,t");
-  EXPECT_EQ(Run("select c = cast('ab ' as varchar), c in (cast('ab ' as text)), c in (cast('ab' as text)), "
-                "c in (cast('ab ' as text), cast('x' as text)), c in (cast('ab ' as varchar), 'x'), "
-                "cast(v as varchar) = c, cast(v as text) = c from t where id = 1"),
-            "SELECT 1 | t,f,t,f,t,t,f");
-  // PostgreSQL takes the blanks of either type into account; NAM drops them, so it refuses the query.
-  EXPECT_EQ(Run("select id from t where coalesce(d, c) like 'ab   '"), "0A000");
-  EXPECT_EQ(Run("select id from t where coalesce(d, 'x') like 'x'"), "0A000");
-  EXPECT_EQ(Run("select id from t where nullif(d, 'x') like 'ab   '"), "SELECT 1 | 1");
-  EXPECT_EQ(Run("select id from t where c = 'ab   ' order by id"), "SELECT 2 | 1 | 2");
-  EXPECT_EQ(Run("select id from t where c = v order by id"), "SELECT 2 | 1 | 2");
-  EXPECT_EQ(Run("select id from t where c in ('ab ', 'abc  ') order by id"), "SELECT 3 | 1 | 2 | 3");
-  EXPECT_EQ(Run("select c, count(*), max(c), count(distinct c) from t group by c order by c"),
-            "SELECT 2 | ab,2,ab,1 | abc,1,abc,1");
-  EXPECT_EQ(Run("select distinct c from t order by c desc"), "SELECT 2 | abc | ab");
-  // Keys and indexes.
-  ASSERT_EQ(Run("create index on t (c)"), "CREATE INDEX");
-  access_.rows_read = 0;
-  EXPECT_EQ(Run("select id from t where c = 'ab  ' order by id"), "SELECT 2 | 1 | 2");
-  EXPECT_EQ(access_.rows_read, 2);
-  EXPECT_EQ(Run("select id from t where c > 'ab  '"), "SELECT 1 | 3");
-  ASSERT_EQ(Run("create table k (c char(3) primary key, check (c <> 'no ')) with (storage = record)"),
-            "CREATE TABLE");
-  EXPECT_EQ(Run("insert into k values ('a'), ('a  ')"), "23505");
-  EXPECT_EQ(Run("insert into k values ('no')"), "23514");
-  EXPECT_EQ(Run("insert into k values ('é ')"), "INSERT 0 1");
-  EXPECT_EQ(Run("update k set c = 'é' where c = 'é'"), "UPDATE 1");
-  EXPECT_EQ(Run("select c from k where c = 'é  '"), "SELECT 1 | é");
-  EXPECT_EQ(Run("delete from k where c = 'é '"), "DELETE 1");
-}
-
-TEST_F(RecordStatementsTest, CharactersAndBooleansAsText) {
-  ASSERT_EQ(Run("create table t (id int primary key, v varchar(5), c char(5)) with (storage = record)"),
-            "CREATE TABLE");
-  EXPECT_EQ(Run("insert into t values (1, true, 1 > 2), (2, '日本日本日', 'ééééé')"), "INSERT 0 2");
-  EXPECT_EQ(Run("select v, c from t order by id"), "SELECT 2 | true,false | 日本日本日,ééééé");
-  EXPECT_EQ(Run("select id from t where v like '_____'"), "SELECT 1 | 2");
-  EXPECT_EQ(Run("select id from t where v = true::text"), "SELECT 1 | 1");
-  EXPECT_EQ(Run("insert into t values (3, '日本日本日本')"), "22001");
-  EXPECT_EQ(Run("insert into t values (3, null, 'éééééé')"), "22001");
-  EXPECT_EQ(Run("insert into t values (3, '\xc3(', null)"), "22021");
-  EXPECT_EQ(Run("select cast(id * 20000 as smallint) from t"), "22003");
-  EXPECT_EQ(Run("select cast(id * 15000 as smallint) from t"), "SELECT 2 | 15000 | 30000");
-}
-
 /// Random statements on one table against a map of what they should leave.
 TEST_F(RecordStatementsTest, RandomStatementsAgainstAMap) {
   ASSERT_EQ(Run("create table t (a smallint, b char(1), v int, primary key (b, a)) with (storage = record)"),
@@ -471,6 +309,23 @@ TEST_F(RecordStatementsTest, RandomStatementsAgainstAMap) {
     now = std::move(next);
     if (!open) committed = now;
   }
+}
+
+TEST_F(RecordStatementsTest, BytesThatAreNoUtf8AreRefused) {
+  ASSERT_EQ(Run("create table t (id int primary key, v varchar(5)) with (storage = record)"), "CREATE TABLE");
+  EXPECT_EQ(Run("insert into t values (3, '\xc3(')"), "22021");
+}
+
+TEST_F(RecordStatementsTest, NumericKeysAndIndexesAreUsed) {
+  ASSERT_EQ(Run("create table k (x numeric, id int, y numeric unique, primary key (x, id)) with (storage = "
+                "record)"),
+            "CREATE TABLE");
+  EXPECT_EQ(Run("explain select id from k where x = 1.00 and id = 1"),
+            "EXPLAIN | Read k by key (x, id), 1 row at most");
+  EXPECT_EQ(Run("explain select id from k where y between 1 and 2"),
+            "EXPLAIN | Read k by index k_y_key (y), 1 range");
+  EXPECT_EQ(Run("explain select id from k where y >= 1 order by y limit 1"),
+            "EXPLAIN | Read k by index k_y_key (y), 1 range, in its order");
 }
 
 class Many : public RecordSessionTest {

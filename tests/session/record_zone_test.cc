@@ -33,27 +33,6 @@ TEST_F(RecordZoneTest, LiteralsAreConstantsOfCreateTable) {
             "UPDATE 1 | 2026-09-22,2026-09-23");
 }
 
-TEST_F(RecordZoneTest, ChecksConvertInTheZoneOfTheSessionThatWrites) {
-  zone_ = "Pacific/Kiritimati";
-  ASSERT_EQ(Run("create table c (id int primary key, at timestamptz, day date check (at::date = day), check "
-                "(at >= '2024-01-01')) with (storage = record)"),
-            "CREATE TABLE");
-  EXPECT_EQ(Run("insert into c values (1, '2024-07-01 12:00+00', '2024-07-02')"), "INSERT 0 1");
-  EXPECT_EQ(Run("insert into c values (2, '2024-07-01 12:00+00', '2024-07-01')"), "23514");
-  // Midnight where the table was made.
-  EXPECT_EQ(Run("insert into c values (2, '2023-12-31 10:00+00', null)"), "INSERT 0 1");
-  EXPECT_EQ(Run("insert into c values (3, '2023-12-31 09:59:59+00', null)"), "23514");
-  zone_ = "UTC";
-  EXPECT_EQ(Run("insert into c values (4, '2024-07-01 12:00+00', '2024-07-01')"), "INSERT 0 1");
-  EXPECT_EQ(Run("insert into c values (5, '2024-07-01 12:00+00', '2024-07-02')"), "23514");
-  EXPECT_EQ(Run("insert into c values (5, '2023-12-31 10:00+00', null)"), "INSERT 0 1");
-  EXPECT_EQ(Run("insert into c values (6, '2023-12-31 09:59:59+00', null)"), "23514");
-  EXPECT_EQ(Run("update c set id = 7 where id = 1"), "23514");
-  EXPECT_EQ(Run("insert into c values (4, '2024-07-01 12:00+00', null) on conflict (id) do update set day = "
-                "'2024-07-02'"),
-            "23514");
-}
-
 TEST_F(RecordZoneTest, ChecksKnowTheTime) {
   ASSERT_EQ(Run("create table n (id int primary key, at timestamptz check (at <= now()), day date check (day "
                 "<= 'today')) with (storage = record)"),

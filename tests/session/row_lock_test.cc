@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/session/record_session.h"
@@ -99,46 +98,6 @@ TEST_F(RowLockTest, AConflictFailsTheTransaction) {
   EXPECT_EQ(Run("begin"), "BEGIN");
   EXPECT_EQ(Why("select id from t for update"), "55P03 -1: canceling statement due to lock timeout");
   EXPECT_EQ(Run("select 1"), "25P02");
-}
-
-/// The messages are PostgreSQL's.
-TEST_F(RowLockTest, WhatIsRefused) {
-  const std::pair<const char*, const char*> kCases[] = {
-      {"select id from t for update skip locked", "0A000 28: SKIP LOCKED is not supported"},
-      {"select distinct id from t for update", "0A000 26: FOR UPDATE is not allowed with DISTINCT clause"},
-      {"select n from t group by n for share", "0A000 27: FOR SHARE is not allowed with GROUP BY clause"},
-      {"select 1 from t having true for update", "0A000 28: FOR UPDATE is not allowed with HAVING clause"},
-      {"select count(*) from t for key share",
-       "0A000 23: FOR KEY SHARE is not allowed with aggregate functions"},
-      {"select rank() over () from t for update",
-       "0A000 29: FOR UPDATE is not allowed with window functions"},
-      {"select id from t union select x from h for no key update",
-       "0A000 39: FOR NO KEY UPDATE is not allowed with UNION/INTERSECT/EXCEPT"},
-      {"values (1) for update", "0A000 11: FOR UPDATE cannot be applied to VALUES"},
-      {"select id from t for update of u",
-       "42P01 31: relation \"u\" in FOR UPDATE clause not found in FROM clause"},
-      {"select id from t a for share of t",
-       "42P01 32: relation \"t\" in FOR SHARE clause not found in FROM clause"},
-      {"select id from t for update of public.t",
-       "42601 31: FOR UPDATE must specify unqualified relation names"},
-      {"select t.id from t left join h on id = x for update",
-       "0A000 41: FOR UPDATE cannot be applied to the nullable side of an outer join"},
-      {"select t.id from t right join h on id = x for update of t",
-       "0A000 56: FOR UPDATE cannot be applied to the nullable side of an outer join"},
-      {"with w as (select 1) select 1 from w for update of w",
-       "0A000 51: FOR UPDATE cannot be applied to a WITH query"},
-      {"select 1 from (t join h on id = x) j for update of j",
-       "0A000 51: FOR UPDATE cannot be applied to a join"},
-      {"select 1 from generate_series(1, 2) g for update of g",
-       "0A000 52: FOR UPDATE cannot be applied to a function"},
-      {"select 1 from (select id from t) q for update",
-       "0A000 35: FOR UPDATE of tables inside a subquery is not supported"},
-      {"select 1 from (select id from t for update) q",
-       "0A000 32: FOR UPDATE inside a statement is not supported"},
-      {"insert into h select id from t for update",
-       "0A000 31: FOR UPDATE inside a statement is not supported"},
-  };
-  for (const auto& [text, why] : kCases) EXPECT_EQ(Why(text), why) << text;
 }
 
 }  // namespace

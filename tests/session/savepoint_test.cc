@@ -23,75 +23,7 @@ class SavepointTest : public RecordSessionTest {
   void RunAll(const std::vector<std::pair<std::string, std::string>>& steps) {
     for (const auto& [statement, expected] : steps) ASSERT_EQ(Run(statement), expected) << statement;
   }
-  std::string Ids() { return Run("select id from t order by id"); }
 };
-
-TEST_F(SavepointTest, RollBackToKeepsWhatWasBefore) {
-  RunAll({{"begin", "BEGIN"},
-          {"insert into t values (2)", "INSERT 0 1"},
-          {"savepoint a", "SAVEPOINT"},
-          {"insert into t values (3)", "INSERT 0 1"},
-          {"update t set v = 5 where id = 2", "UPDATE 1"},
-          {"delete from t where id = 1", "DELETE 1"},
-          {"rollback to savepoint a", "ROLLBACK"},
-          {"select id, v from t order by id", "SELECT 2 | 1,1 | 2,NULL"},
-          {"insert into t values (3, 7)", "INSERT 0 1"},
-          {"rollback to a", "ROLLBACK"},
-          {"insert into t values (4)", "INSERT 0 1"},
-          {"commit", "COMMIT"},
-          {"select id, v from t order by id", "SELECT 3 | 1,1 | 2,NULL | 4,NULL"}});
-}
-
-TEST_F(SavepointTest, Nested) {
-  RunAll({{"begin", "BEGIN"},
-          {"savepoint a", "SAVEPOINT"},
-          {"insert into t values (2)", "INSERT 0 1"},
-          {"savepoint b", "SAVEPOINT"},
-          {"insert into t values (3)", "INSERT 0 1"},
-          {"savepoint c", "SAVEPOINT"},
-          {"insert into t values (4)", "INSERT 0 1"},
-          {"release b", "RELEASE"},  // and c with it; their rows stay
-          {"select id from t order by id", "SELECT 4 | 1 | 2 | 3 | 4"},
-          {"rollback to a", "ROLLBACK"},
-          {"select id from t order by id", "SELECT 1 | 1"},
-          {"rollback to b", "3B001"},
-          {"rollback to a", "ROLLBACK"},
-          {"release savepoint a", "RELEASE"},
-          {"release a", "3B001"},
-          {"commit", "ROLLBACK"}});
-}
-
-TEST_F(SavepointTest, ANameShadowsItself) {
-  RunAll({{"begin", "BEGIN"},
-          {"savepoint s", "SAVEPOINT"},
-          {"insert into t values (2)", "INSERT 0 1"},
-          {"savepoint \"S\"", "SAVEPOINT"},
-          {"savepoint S", "SAVEPOINT"},
-          {"insert into t values (3)", "INSERT 0 1"},
-          {"rollback to s", "ROLLBACK"},
-          {"select id from t order by id", "SELECT 2 | 1 | 2"},
-          {"release s", "RELEASE"},
-          {"rollback to s", "ROLLBACK"},  // the first one
-          {"select id from t order by id", "SELECT 1 | 1"},
-          {"rollback to \"S\"", "3B001"},
-          {"rollback", "ROLLBACK"}});
-}
-
-TEST_F(SavepointTest, OutsideOfATransaction) {
-  RunAll({{"savepoint s", "25P01"}, {"rollback to s", "25P01"}, {"release s", "25P01"}});
-  EXPECT_EQ(SqlErrorOf(Execute("rollback to s").status())->message,
-            "ROLLBACK TO SAVEPOINT can only be used in transaction blocks");
-  EXPECT_FALSE(statements_.in_transaction());
-  // Savepoints end with the transaction.
-  for (const char* const end : {"commit", "rollback"}) {
-    RunAll({{"begin", "BEGIN"},
-            {"savepoint s", "SAVEPOINT"},
-            {end, end == std::string("commit") ? "COMMIT" : "ROLLBACK"},
-            {"begin", "BEGIN"},
-            {"rollback to s", "3B001"},
-            {"rollback", "ROLLBACK"}});
-  }
-}
 
 TEST_F(SavepointTest, AStatementThatFailedIsTakenBack) {
   for (const auto& [failing, state] : std::vector<std::pair<std::string, std::string>>{

@@ -67,58 +67,6 @@ TEST_F(SessionSettingsTest, SetShowReset) {
   EXPECT_EQ(zone->columns.at(0).name, "TimeZone");
 }
 
-TEST_F(SessionSettingsTest, AreOfTheTransaction) {
-  Run("create table if not exists one (id int primary key) with (storage = record)");
-  EXPECT_EQ(Run("set timezone = 'Asia/Tokyo'"), "SET");
-  Run("begin");
-  EXPECT_EQ(Run("set timezone = 'Europe/Berlin'"), "SET");
-  EXPECT_EQ(Run("select timestamptz '2024-01-01 00:00:00+00'"), "SELECT 1 2024-01-01 01:00:00+01");
-  EXPECT_EQ(Run("rollback"), "ROLLBACK");
-  EXPECT_EQ(Run("show timezone"), "SHOW Asia/Tokyo");
-  Run("begin");
-  EXPECT_EQ(Run("set local timezone = 'Europe/Berlin'"), "SET");
-  EXPECT_EQ(Run("show timezone"), "SHOW Europe/Berlin");
-  EXPECT_EQ(Run("commit"), "COMMIT");
-  EXPECT_EQ(Run("show timezone"), "SHOW Asia/Tokyo");
-  Run("begin");
-  EXPECT_EQ(Run("set timezone = 'Europe/Berlin'"), "SET");
-  EXPECT_EQ(Run("commit"), "COMMIT");
-  EXPECT_EQ(Run("show timezone"), "SHOW Europe/Berlin");
-  Run("begin");
-  EXPECT_EQ(Run("set timezone = 'Asia/Tokyo'"), "SET");
-  EXPECT_EQ(Run("set timezone = 'Nowhere'"), "22023");
-  EXPECT_EQ(Run("show timezone"), "25P02");
-  EXPECT_EQ(Run("set timezone = 'UTC'"), "25P02");
-  EXPECT_EQ(Run("commit"), "ROLLBACK");
-  EXPECT_EQ(Run("show timezone"), "SHOW Europe/Berlin");
-}
-
-/// The values are PostgreSQL's, also those that a statement outside of transactions reads.
-TEST_F(SessionSettingsTest, AreOfTheSavepoint) {
-  Run("create table if not exists one (id int primary key) with (storage = record)");
-  EXPECT_EQ(Run("set timezone = 'Asia/Tokyo'"), "SET");
-  EXPECT_EQ(Run("begin"), "BEGIN");
-  EXPECT_EQ(Run("savepoint a"), "SAVEPOINT");
-  EXPECT_EQ(Run("set timezone = 'Europe/Berlin'"), "SET");
-  EXPECT_EQ(Run("savepoint b"), "SAVEPOINT");
-  EXPECT_EQ(Run("set local timezone = 'UTC'"), "SET");
-  EXPECT_EQ(Run("set timezone = 'Nowhere'"), "22023");
-  EXPECT_EQ(Run("show timezone"), "25P02");
-  EXPECT_EQ(Run("rollback to b"), "ROLLBACK");
-  EXPECT_EQ(Run("show timezone"), "SHOW Europe/Berlin");
-  EXPECT_EQ(Run("set local timezone = 'UTC'"), "SET");
-  EXPECT_EQ(Run("release b"), "RELEASE");
-  EXPECT_EQ(Run("show timezone"), "SHOW UTC");
-  EXPECT_EQ(Run("commit"), "COMMIT");
-  EXPECT_EQ(Run("show timezone"), "SHOW Europe/Berlin");
-  EXPECT_EQ(Run("begin"), "BEGIN");
-  EXPECT_EQ(Run("savepoint a"), "SAVEPOINT");
-  EXPECT_EQ(Run("set timezone = 'UTC'"), "SET");
-  EXPECT_EQ(Run("rollback to a"), "ROLLBACK");
-  EXPECT_EQ(Run("commit"), "COMMIT");
-  EXPECT_EQ(Run("show timezone"), "SHOW Europe/Berlin");
-}
-
 TEST_F(SessionSettingsTest, CreateIndexEndsAtItsTimeoutAndLeavesNothing) {
   ASSERT_EQ(Run("create table many (id int primary key, x int) with (storage = record)"), "CREATE TABLE");
   for (int i = 0; i < 64; ++i) {

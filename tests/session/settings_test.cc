@@ -114,35 +114,6 @@ TEST_F(SettingsTest, TheSearchPathIsShownAsItIsWritten) {
   EXPECT_EQ(Run("show search_path"), "\"\"");
 }
 
-TEST_F(SettingsTest, BadValuesSayWhatIsTaken) {
-  EXPECT_EQ(Run("set statement_timeout = -1"), "22023");
-  EXPECT_EQ(error_.message,
-            "-1 ms is outside the valid range for parameter \"statement_timeout\" (0 .. 2147483647)");
-  EXPECT_EQ(error_.position, 24);
-  EXPECT_EQ(Run("set statement_timeout = '5 parsecs'"), "22023");
-  EXPECT_EQ(error_.message, "invalid value for parameter \"statement_timeout\": \"5 parsecs\"");
-  EXPECT_EQ(error_.hint,
-            "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".");
-  EXPECT_EQ(Run("set statement_timeout = '25d'"), "22023");
-  EXPECT_EQ(error_.hint, "Value exceeds integer range.");
-  EXPECT_EQ(Run("set statement_timeout = ''"), "22023");
-  EXPECT_EQ(Run("set statement_timeout = 'inf'"), "22023");
-  EXPECT_EQ(Run("set nam.prefetch_window = 65"), "22023");
-  EXPECT_EQ(error_.message, "65 is outside the valid range for parameter \"nam.prefetch_window\" (1 .. 64)");
-  EXPECT_EQ(Run("set nam.prefetch_window = '5s'"), "22023");
-  EXPECT_EQ(Run("set nam.in_place = 2"), "22023");
-  EXPECT_EQ(error_.message, "parameter \"nam.in_place\" requires a Boolean value");
-  EXPECT_EQ(Run("set nam.in_place = o"), "22023") << "on, or off";
-  EXPECT_EQ(Run("set nam.multicast = sometimes"), "22023");
-  EXPECT_EQ(error_.message, "invalid value for parameter \"nam.multicast\": \"sometimes\"");
-  EXPECT_EQ(error_.hint, "Available values: auto, off, on.");
-  EXPECT_EQ(Run("set timezone = 'cet'"), "22023");
-  EXPECT_EQ(Run("set timezone = 'Nowhere/None'"), "22023");
-  EXPECT_EQ(error_.message, "invalid value for parameter \"TimeZone\": \"Nowhere/None\"");
-  EXPECT_EQ(Run("set nam.multicast = on, off"), "22023");
-  EXPECT_EQ(error_.message, "SET nam.multicast takes only one argument");
-}
-
 TEST_F(SettingsTest, BooleansAndWordsAsPostgresWritesThem) {
   for (const char* const off : {"off", "FALSE", "'f'", "no", "n", "0", "'of'"}) {
     EXPECT_EQ(Run("set nam.in_place to true"), "");
@@ -194,43 +165,6 @@ TEST_F(SettingsTest, JoinNeedsNoQuotes) {
   EXPECT_EQ(Run("set nam.joi_ = rrj"), "42704") << "what stands in for it is no name of it";
   EXPECT_EQ(Run("set join = rrj"), "42601");
   EXPECT_EQ(Run("set nam.on = rrj"), "42601");
-}
-
-TEST_F(SettingsTest, NamesAreFoundInAnyCaseAndMistypedOnesNamed) {
-  EXPECT_EQ(Run("set \"TIMEZONE\" = 'Asia/Tokyo'"), "");
-  EXPECT_EQ(Run("show timezone"), "Asia/Tokyo");
-  EXPECT_EQ(Run("show time zone"), "Asia/Tokyo");
-  EXPECT_EQ(Run("set statement_timout = 1"), "42704");
-  EXPECT_EQ(error_.message, "unrecognized configuration parameter \"statement_timout\"");
-  EXPECT_EQ(error_.hint, "did you mean \"statement_timeout\"?");
-  EXPECT_EQ(error_.position, 4);
-  EXPECT_EQ(Run("show multicast"), "42704");
-  EXPECT_EQ(error_.hint, "did you mean \"nam.multicast\"?");
-  EXPECT_EQ(error_.position, 5);
-  EXPECT_EQ(Run("reset zzzzzzzzzzzzzz"), "42704");
-  EXPECT_EQ(error_.hint, "SHOW ALL lists the settings");
-}
-
-TEST_F(SettingsTest, WhatIsFixedTakesWhatItIs) {
-  EXPECT_EQ(Run("show client_encoding"), "UTF8");
-  EXPECT_EQ(Run("set names 'utf8'"), "");
-  EXPECT_EQ(Run("set client_encoding = 'latin1'"), "55P02");
-  EXPECT_EQ(error_.message, "parameter \"client_encoding\" cannot be changed");
-  EXPECT_EQ(error_.hint, "it is always UTF8");
-  EXPECT_EQ(Run("show datestyle"), "ISO, MDY");
-  EXPECT_EQ(Run("set datestyle to iso"), "");
-  EXPECT_EQ(Run("set datestyle to iso, mdy"), "");
-  EXPECT_EQ(Run("set datestyle to iso, dmy"), "55P02");
-  EXPECT_EQ(Run("show transaction_isolation"), "repeatable read");
-  EXPECT_EQ(Run("show transaction isolation level"), "repeatable read");
-  EXPECT_EQ(Run("set transaction isolation level repeatable read"), "");
-  EXPECT_EQ(Run("set session characteristics as transaction isolation level repeatable read, read write"),
-            "");
-  EXPECT_EQ(Run("set transaction isolation level serializable"), "0A000");
-  EXPECT_EQ(Run("set transaction snapshot 'x'"), "0A000");
-  EXPECT_EQ(Run("set server_version = '15.0'"), "55P02");
-  EXPECT_EQ(Run("reset server_version"), "55P02");
-  EXPECT_EQ(Run("reset all"), "");
 }
 
 TEST_F(SettingsTest, DefaultsComeBack) {

@@ -43,6 +43,31 @@ TEST_F(TreeQueryTest, QueriesOfTheOracleAreThoseOfPostgreSql) {
   Compare("oracle_results.txt");
 }
 
+/// Every server has all constants, but only its share of the table.
+TEST_F(TreeQueryTest, ServersJoinWithConstants) {
+  const auto made = cluster_.session().Execute(
+      "create table n as select k, k % 7 as m, case when k % 7 = 1 then 'one' else 'three' end as s "
+      "from generate_series(1, 5000) as k");
+  ASSERT_TRUE(made.ok()) << made.status();
+  for (const auto& [query, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"select count(*) from n, (values (1), (3), (3)) as v(x) where m = x", "2143"},
+           {"select count(*) from (values ('one'), (null), ('four')) as v(x), n where s = x", "715"},
+           {"select count(*) from n, generate_series(1, 3) as g where k between 10 * g and 10 * g + 4", "15"},
+           {"select count(*) from n, (values (10, 14), (12, 20)) as v(lo, hi) where k >= lo and k < hi",
+            "12"},
+           {"select count(*) from n a, (values (1), (3)) as v(x), n b where a.m = x and b.k = x", "1429"},
+           {"select count(x) from n left join (values (1), (3)) as v(x) on m = x", "1429"},
+           {"select count(*) from n full join (values (1), (9)) as v(x) on m = x", "5001"},
+           {"select count(*) from n where m in (select x from (values (1), (3), (null)) as v(x))", "1429"},
+           {"select count(*) from n where m not in (select x from (values (1), (3)) as v(x))", "3571"},
+           {"select count(*) from n where m not in (select x from (values (1), (null)) as v(x))", "0"},
+           {"select count(*) from n, generate_series(1, 20000) as g where k = g / 2", "10000"}}) {
+    const auto result = cluster_.session().Execute(query);
+    ASSERT_TRUE(result.ok()) << query << result.status();
+    EXPECT_EQ(ToText(*result), (TextRows{{expected}})) << query;
+  }
+}
+
 /// Floating point in record tables, read in every way.
 TEST_F(TreeQueryTest, RecordsHoldFloatingPoint) {
   for (const char* const statement :

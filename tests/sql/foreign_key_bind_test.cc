@@ -98,50 +98,6 @@ TEST_F(ForeignKeyBindTest, UsesTheTablesOwnIndexes) {
             "x_r_fkey: 0 -> p(0) /x_r_fkey; x_r_fkey1: 0 -> p(0) /x_r_fkey | x_r_fkey(0)");
 }
 
-TEST_F(ForeignKeyBindTest, WhatCannotBeReferenced) {
-  const auto key = [](const std::string& r) {
-    return "create table x (r int, s int, " + r + ") with (storage = record)";
-  };
-  EXPECT_EQ(Why(key("foreign key (r) references ^nothing")), "42P01: table \"nothing\" does not exist");
-  EXPECT_EQ(Why(key("^foreign key (r) references p (z)")),
-            "42703: column \"z\" referenced in foreign key constraint does not exist");
-  EXPECT_EQ(Why(key("^foreign key (z) references p")),
-            "42703: column \"z\" referenced in foreign key constraint does not exist");
-  EXPECT_EQ(Why(key("^foreign key (r) references p (d)")),
-            "42830: there is no unique constraint matching given keys for referenced table \"p\"");
-  EXPECT_EQ(Why(key("^foreign key (r) references p (c)")),
-            "42830: there is no unique constraint matching given keys for referenced table \"p\"");
-  EXPECT_EQ(Why(key("^foreign key (r, s) references p")),
-            "42830: number of referencing and referenced columns for foreign key disagree");
-  EXPECT_EQ(Why(key("^foreign key (r, s) references q (x, x)")),
-            "42830: foreign key referenced-columns list must not contain duplicates");
-  EXPECT_EQ(Why(key("^foreign key (r, r) references q")),
-            "42701: column \"r\" appears twice in foreign key constraint");
-  EXPECT_EQ(Why(key("^foreign key (r) references h")),
-            "42704: there is no primary key for referenced table \"h\"");
-  EXPECT_EQ(Why(key("^foreign key (r) references p (b)")),
-            "42804: foreign key constraint \"x_r_fkey\" cannot be implemented");
-  EXPECT_EQ(Why(key("constraint f check (r > 0), ^constraint f foreign key (r) references p")),
-            "42710: constraint \"f\" for relation \"x\" already exists");
-  EXPECT_EQ(Why(key("foreign key (r) references ^nam.p")), "42501: permission denied for \"nam.\"");
-}
-
-TEST_F(ForeignKeyBindTest, WhatIsRefused) {
-  const auto key = [](const std::string& behind) {
-    return "create table x (r int references p " + behind + ") with (storage = record)";
-  };
-  EXPECT_EQ(Why(key("^on delete cascade")), "0A000: ON DELETE CASCADE is not supported");
-  EXPECT_EQ(Why(key("on delete restrict ^on update cascade")), "0A000: ON UPDATE CASCADE is not supported");
-  EXPECT_EQ(Why(key("^on delete set null")), "0A000: ON DELETE SET NULL is not supported");
-  EXPECT_EQ(Why(key("^on update set default")), "0A000: ON UPDATE SET DEFAULT is not supported");
-  EXPECT_EQ(Why(key("^match full")), "0A000: MATCH FULL is not supported");
-  EXPECT_EQ(Why(key("^deferrable")), "0A000: DEFERRABLE is not supported");
-  EXPECT_EQ(Why("create table x (r int, ^foreign key (r) references p deferrable initially deferred) with "
-                "(storage = record)"),
-            "0A000: DEFERRABLE is not supported");
-  EXPECT_NE(Why("alter table ^h add foreign key (x) references p"), "");
-}
-
 /// Statements that change a table know the tables that its foreign keys lead to, and that lead to it.
 TEST_F(ForeignKeyBindTest, ChangesKnowParentsAndChildren) {
   Create("k", "id int primary key, r int references p, up int references k");
