@@ -15,7 +15,6 @@
 #include "plan/logical.h"
 #include "proto/compute.pb.h"
 #include "session/record_reads.h"
-#include "session/record_statements.h"
 #include "session/session.h"
 #include "session/settings.h"
 #include "session/stage_run.h"
@@ -41,7 +40,6 @@ class TreeRun {
     catalog::Attachment& attachment;
     StageRunner& stages;
     /// For queries that read record tables; null: the session runs no transactions.
-    RecordStatements* records = nullptr;
     RecordAccess* access = nullptr;
     const SessionSettings& settings;
     const std::atomic<bool>& cancel;

@@ -73,5 +73,12 @@ TEST_F(ReadOnceTest, ChangesOfRowsThatWereSelected) {
   EXPECT_EQ(client_->session().Execute("select count(*) from kv where v = 7")->rows[0][0].ToString(), "98");
 }
 
+/// Servers join the tables: the session finds the rows for them when the query runs.
+TEST_F(ReadOnceTest, PlansReadNoRows) {
+  const std::string join = "select kv.v from kv, other where kv.k = other.k and kv.g = 40 and other.k = 80";
+  EXPECT_EQ(MessagesOf("explain " + join), 0);
+  EXPECT_GT(MessagesOf(join), 0);
+}
+
 }  // namespace
 }  // namespace nam::simulation
