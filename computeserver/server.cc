@@ -31,6 +31,7 @@
 #include "execution/stage_inputs.h"
 #include "plan/codec.h"
 #include "plan/table_schema.h"
+#include "storage/row_pages.h"
 #include "txn/cluster_tables.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
@@ -42,6 +43,7 @@ namespace {
 /// has threads for their calls.
 constexpr size_t kOpenAttemptsMax = 48;
 constexpr int64_t kDrainCheckUs = 2'000;
+constexpr uint32_t kRowPagesAtOnce = 8;  // READs in flight for a transaction's rows
 /// How long a leaving server waits for coordinators to read results, or the next window of one. Coordinators
 /// repeat the rest elsewhere.
 constexpr int64_t kReadResultsUs = 500'000;
@@ -154,6 +156,7 @@ class ComputeServerImpl final : public ComputeServer {
   absl::StatusOr<OpenExchanges::Ends> Begin(const catalog::IncomingCall& call,
                                             const proto::AttemptRequest& request);
   absl::StatusOr<execution::TableTarget> TargetOf(const proto::TableWrite& write);
+  absl::StatusOr<std::vector<std::string>> LoadRows(const proto::RecordRows& rows, uint32_t row_bytes);
   absl::StatusOr<std::unique_ptr<execution::PreparedStage>> Prepare(const proto::AttemptRequest& request,
                                                                     const Place& place);
   absl::StatusOr<std::unique_ptr<AttemptRun>> NewRun(const proto::AttemptRequest& request, const Place& place,
@@ -340,6 +343,24 @@ absl::StatusOr<execution::TableTarget> ComputeServerImpl::TargetOf(const proto::
   return target;
 }
 
+absl::StatusOr<std::vector<std::string>> ComputeServerImpl::LoadRows(const proto::RecordRows& rows,
+                                                                     uint32_t row_bytes) {
+  std::vector<std::string> out;
+  if (rows.few().size() % row_bytes != 0) return absl::InvalidArgumentError("rows of another size");
+  for (size_t at = 0; at < rows.few().size(); at += row_bytes)
+    out.push_back(rows.few().substr(at, row_bytes));
+  const proto::PartPages& more = rows.more();
+  if (more.pages_size() != more.bytes_size()) return absl::InvalidArgumentError("pages without sizes");
+  if (more.pages_size() == 0) return out;
+  storage::RowPages pages{.pages = {}, .rows = more.rows()};
+  for (int i = 0; i < more.pages_size(); ++i)
+    pages.pages.push_back({storage::RemotePtr<void>::FromRaw(more.pages(i)), more.bytes(i)});
+  NAM_ASSIGN_OR_RETURN(const execution::ChannelPool::Lease channel, channels_.Acquire());
+  storage::ScratchReader reader(*channel, storage::kRowPageBytes, kRowPagesAtOnce, stopping_);
+  NAM_RETURN_IF_ERROR(storage::ReadRowPages(reader, pages, row_bytes, out));
+  return out;
+}
+
 absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Prepare(
     const proto::AttemptRequest& request, const Place& place) {
   execution::StageInputs inputs{.settings = request.settings(), .threads = std::max(1, options_.threads)};
@@ -375,6 +396,10 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
     return cache_.Dictionary(table, column, group);
   };
   inputs.records = &records_;
+  inputs.record_inputs.assign(request.records().begin(), request.records().end());
+  inputs.load_rows = [this](const proto::RecordRows& rows, uint32_t row_bytes) {
+    return LoadRows(rows, row_bytes);
+  };
   inputs.window_bytes = request.window_bytes();
   inputs.attempt = request.attempt();
   inputs.always_by_parts = options_.always_by_parts;

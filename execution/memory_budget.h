@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "base/check.h"
 #include "base/mutex.h"
@@ -150,6 +151,25 @@ class MemoryBudget {
   MemoryGrant* const grant_;
   std::atomic<uint64_t> used_ = 0;
   std::atomic<uint64_t> most_ = 0;
+};
+
+/// Bytes of a budget, as long as this lives. The budget outlives it.
+class HeldBytes {
+ public:
+  /// Null if the budget has fewer left.
+  static std::shared_ptr<const HeldBytes> Take(MemoryBudget& budget, uint64_t bytes) {
+    if (!budget.Reserve(bytes)) return nullptr;
+    return std::make_shared<const HeldBytes>(budget, bytes);
+  }
+  /// The bytes have been reserved.
+  HeldBytes(MemoryBudget& budget, uint64_t bytes) : budget_(budget), bytes_(bytes) {}
+  HeldBytes(const HeldBytes&) = delete;
+  HeldBytes& operator=(const HeldBytes&) = delete;
+  ~HeldBytes() { budget_.Release(bytes_); }
+
+ private:
+  MemoryBudget& budget_;
+  const uint64_t bytes_;
 };
 
 }  // namespace nam::execution

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "catalog/chain_groups.h"
+#include "execution/budget_array.h"
 #include "execution/join/direct_build.h"
 #include "execution/join/probe.h"
 #include "execution/limit_step.h"
@@ -35,6 +36,15 @@ constexpr uint64_t kBuildPiecesOfAThread = 2;
 constexpr uint64_t kBuildPieceRowsMin = 4'096;
 /// A member's rows to send are cut into so many pieces a thread.
 constexpr uint64_t kSentPiecesOfAThread = 8;
+
+/// The memory of the session's rows, or keys: each is a text, a key in a set besides.
+absl::StatusOr<uint64_t> BytesOfRows(const proto::RecordRows& rows, uint32_t row_bytes) {
+  constexpr uint64_t kTextBytes = 96;
+  uint64_t bytes = 0;
+  for (const uint32_t page : rows.more().bytes()) bytes += page;
+  if (rows.more().rows() > bytes / row_bytes) return BadRecordScan("more rows than their pages hold");
+  return (rows.few().size() / row_bytes + rows.more().rows()) * (row_bytes + kTextBytes);
+}
 
 /// The table was dropped meanwhile: a retry of the statement will not find it.
 template <typename T>
@@ -266,33 +276,48 @@ absl::Status PipelinePreparation::MakeRecordScan(const plan::RecordScan& scan) {
   const std::string& name = stage_.plan().tables[scan.table].name;
   NAM_ASSIGN_OR_RETURN(txn::TableDescription records, UnlessDropped(inputs.records->Find(name), name));
   NAM_ASSIGN_OR_RETURN(txn::TransactionState state, inputs.records->State());
+  RecordScan::Options options{.table = inputs.tables[scan.table],
+                              .records = std::move(records),
+                              .state = std::move(state),
+                              .snapshot = scan.snapshot,
+                              .select = {.columns = scan.columns,
+                                         .schema = scan.slots,
+                                         .filters = scan.filters,
+                                         .outputs = scan.output},
+                              .range_low = scan.range_low,
+                              .range_high = scan.range_high};
+  NAM_RETURN_IF_ERROR(LoadRecordInput(options));
   std::vector<partitioner::Piece> of_build;
   if (!claimed_) {
-    NAM_ASSIGN_OR_RETURN(of_build, RecordPiecesOfBuild(scan, records));
+    NAM_ASSIGN_OR_RETURN(of_build, RecordPiecesOfBuild(options));
   }
   PieceQueue& pieces = claimed_ ? ClaimedPieces() : Keep(std::make_unique<PieceQueue>(std::move(of_build)));
-  NAM_ASSIGN_OR_RETURN(out_.source, RecordScan::Make({.table = inputs.tables[scan.table],
-                                                      .records = std::move(records),
-                                                      .state = std::move(state),
-                                                      .snapshot = scan.snapshot,
-                                                      .select = {.columns = scan.columns,
-                                                                 .schema = scan.slots,
-                                                                 .filters = scan.filters,
-                                                                 .outputs = scan.output},
-                                                      .range_low = scan.range_low,
-                                                      .range_high = scan.range_high,
-                                                      .own_rows = scan.own_rows,
-                                                      .hidden_keys = scan.hidden_keys,
-                                                      .own_rows_only = scan.own_rows_only},
-                                                     pieces));
+  NAM_ASSIGN_OR_RETURN(out_.source, RecordScan::Make(std::move(options), pieces));
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::LoadRecordInput(RecordScan::Options& options) const {
+  const StageInputs& inputs = stage_.inputs();
+  const auto input = std::find_if(inputs.record_inputs.begin(), inputs.record_inputs.end(),
+                                  [&](const proto::RecordInput& of) { return of.pipeline() == number_; });
+  if (input == inputs.record_inputs.end()) return absl::OkStatus();
+  options.own_rows_only = input->rows_only();
+  const uint32_t row_bytes = options.records.row_bytes, key_bytes = options.records.key_bytes;
+  NAM_ASSIGN_OR_RETURN(const uint64_t rows_bytes, BytesOfRows(input->rows(), row_bytes));
+  NAM_ASSIGN_OR_RETURN(const uint64_t keys_bytes, BytesOfRows(input->hidden(), key_bytes));
+  options.input_memory = HeldBytes::Take(stage_.result_budget_, rows_bytes + keys_bytes);
+  if (options.input_memory == nullptr) return OverBudget(stage_.result_budget_);
+  NAM_ASSIGN_OR_RETURN(options.own_rows, inputs.load_rows(input->rows(), row_bytes));
+  NAM_ASSIGN_OR_RETURN(options.hidden_keys, inputs.load_rows(input->hidden(), key_bytes));
   return absl::OkStatus();
 }
 
 /// The whole table: extents with rows that the snapshot sees existed before the snapshot.
 absl::StatusOr<std::vector<partitioner::Piece>> PipelinePreparation::RecordPiecesOfBuild(
-    const plan::RecordScan& scan, const txn::TableDescription& records) const {
-  const auto own_rows = static_cast<uint32_t>(scan.own_rows.size());
-  if (scan.own_rows_only) return partitioner::RecordPieces(0, 0, 0, own_rows);
+    const RecordScan::Options& options) const {
+  const txn::TableDescription& records = options.records;
+  const auto own_rows = static_cast<uint32_t>(options.own_rows.size());
+  if (options.own_rows_only) return partitioner::RecordPieces(0, 0, 0, own_rows);
   NAM_ASSIGN_OR_RETURN(const std::vector<txn::SpaceExtent> extents,
                        UnlessDropped(records.records->Extents(), records.name));
   const uint64_t chunks = txn::LayoutOf(records).chunks;

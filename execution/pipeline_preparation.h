@@ -14,6 +14,7 @@
 #include "execution/join/probe.h"
 #include "execution/join/row_build.h"
 #include "execution/prepared_stage.h"
+#include "execution/scan/record_scan.h"
 
 namespace nam::execution {
 
@@ -54,8 +55,10 @@ class PipelinePreparation {
   absl::Status MakeJoinSource(const plan::JoinSource& join);
   absl::Status MakeExchangeSource(const plan::ExchangeReceive& receive);
   absl::Status MakeRecordScan(const plan::RecordScan& scan);
+  /// READs what the transaction adds to the scan.
+  absl::Status LoadRecordInput(RecordScan::Options& options) const;
   absl::StatusOr<std::vector<partitioner::Piece>> RecordPiecesOfBuild(
-      const plan::RecordScan& scan, const txn::TableDescription& records) const;
+      const RecordScan::Options& options) const;
   /// The pieces that servers claim, or share.
   PieceQueue& ClaimedPieces();
   /// The scan's columns, by group of chains, then slot.

@@ -23,6 +23,10 @@ namespace nam::execution {
 using DictionaryLoader = std::function<absl::StatusOr<std::shared_ptr<const storage::Dictionary>>(
     const proto::Table& table, uint32_t column, uint32_t group)>;
 
+/// Takes the session's rows, or keys, of so many bytes each; READs those in scratch memory.
+using RowLoader = std::function<absl::StatusOr<std::vector<std::string>>(const proto::RecordRows& rows,
+                                                                         uint32_t row_bytes)>;
+
 /// Makes the sink of a result, for rows of this schema. The budget outlives it.
 using ClientSink =
     std::function<absl::StatusOr<std::unique_ptr<Sink>>(const plan::Schema& rows, MemoryBudget& budget)>;
@@ -43,6 +47,9 @@ struct StageInputs {
   DictionaryLoader load_dictionary;
   /// This member's way to record tables; outlives the stage. Null: it scans none.
   txn::Tables* records = nullptr;
+  /// What the client's transaction adds to scans of record tables, and how that is READ.
+  std::vector<proto::RecordInput> record_inputs;
+  RowLoader load_rows;
   int threads = 1;
   /// The attempt's share of its server's memory; null, in the session: only the settings bound it.
   std::shared_ptr<MemoryGrant> memory;

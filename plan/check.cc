@@ -224,8 +224,6 @@ class PlanChecker {
 
   absl::Status CheckSource(const Pipeline& p, const RecordScan& scan) const {
     if (scan.range_low.size() != scan.range_high.size()) return BadPlan("a range with one end");
-    if (scan.own_rows_only && !scan.hidden_keys.empty())
-      return BadPlan("hidden keys of rows that are not read");
     return CheckScan(p, scan, true);
   }
 

@@ -45,9 +45,6 @@ void Put(const RecordScan& scan, proto::SourceNode* out) {
   to.set_snapshot(scan.snapshot);
   to.mutable_range_low()->Add(scan.range_low.begin(), scan.range_low.end());
   to.mutable_range_high()->Add(scan.range_high.begin(), scan.range_high.end());
-  to.mutable_own_rows()->Add(scan.own_rows.begin(), scan.own_rows.end());
-  to.mutable_hidden_keys()->Add(scan.hidden_keys.begin(), scan.hidden_keys.end());
-  to.set_own_rows_only(scan.own_rows_only);
 }
 
 void Put(const ValuesSource& values, proto::SourceNode* out) {
@@ -358,9 +355,6 @@ absl::Status Decode(const proto::SourceNode& from, SourceNode& to) {
       scan.snapshot = from.record_scan().snapshot();
       scan.range_low = TextsOf(from.record_scan().range_low());
       scan.range_high = TextsOf(from.record_scan().range_high());
-      scan.own_rows = TextsOf(from.record_scan().own_rows());
-      scan.hidden_keys = TextsOf(from.record_scan().hidden_keys());
-      scan.own_rows_only = from.record_scan().own_rows_only();
       return Decode(from.record_scan().scan(), scan);
     }
     case proto::SourceNode::kValues:

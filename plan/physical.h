@@ -122,10 +122,6 @@ struct RecordScan : TableScan {
   uint64_t snapshot = 0;
   /// Ranges of stored primary keys, both ends included; none: the whole table.
   std::vector<std::string> range_low, range_high;
-  /// The transaction's own writes before the statement: encoded rows, and stored keys that they hide.
-  std::vector<std::string> own_rows, hidden_keys;
-  /// `own_rows` are all rows: the session has found them by an index. No key is hidden then.
-  bool own_rows_only = false;
 };
 
 /// Rows that are part of the plan.

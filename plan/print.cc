@@ -256,8 +256,6 @@ class PlanPrinter {
   std::string Source(const Pipeline&, const RecordScan& scan) {
     std::string text = Scan("scan records ", scan);
     if (!scan.range_low.empty()) absl::StrAppend(&text, " in ", scan.range_low.size(), " ranges");
-    if (scan.own_rows_only) return absl::StrCat(text, ", ", scan.own_rows.size(), " rows found before");
-    if (!scan.own_rows.empty()) absl::StrAppend(&text, " and ", scan.own_rows.size(), " own rows");
     return text;
   }
   std::string Source(const Pipeline& pipeline, const ValuesSource& values) {

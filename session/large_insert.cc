@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "session/foreign_keys.h"
-#include "session/record_finder.h"
 
 namespace nam::session {
 namespace {
@@ -60,8 +59,7 @@ absl::StatusOr<ResultSet> LargeInsert::Run(const RowSource& source) {
 }
 
 absl::Status LargeInsert::LoadRest(const RecordChanges::NextRow& next, RecordAccess& access) {
-  RecordFinder finder(access, cancelled_);
-  RecordChanges changes(access, finder, cancelled_, nullptr);
+  RecordChanges changes(access, cancelled_);
   while (!ended_) {
     NAM_RETURN_IF_ERROR(access.Begin());
     const uint64_t until = rows_ + PortionRows(*statement_.table.table, access);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,7 +17,9 @@
 #include "execution/rows/row_layout.h"
 #include "execution/task.h"
 #include "storage/channel.h"
+#include "storage/row_pages.h"
 #include "storage/scratch.h"
+#include "types/sql_error.h"
 
 namespace nam::session {
 namespace {
@@ -84,6 +87,62 @@ absl::StatusOr<proto::Directory> QueryScratch::Write(const execution::KeptGroups
   context.Settle();
   NAM_RETURN_IF_ERROR(directory.status());
   return directory->ToProto(attempt, pipeline);
+}
+
+namespace {
+
+/// So many bytes of rows travel in a message.
+constexpr size_t kFewRowsBytes = 64 << 10;
+
+/// What writing rows needs; made with the first of them.
+struct RowWriting {
+  RowWriting(std::unique_ptr<storage::ScratchSpace> in, std::unique_ptr<storage::Channel> over,
+             uint32_t row_bytes, const std::atomic<bool>& cancel)
+      : space(std::move(in)),
+        channel(std::move(over)),
+        scratch(*space, *channel, storage::kRowPageBytes, cancel),
+        rows(scratch, row_bytes) {}
+  const std::unique_ptr<storage::ScratchSpace> space;
+  const std::unique_ptr<storage::Channel> channel;
+  storage::ScratchWriter scratch;
+  storage::RowPageWriter rows;
+};
+
+}  // namespace
+
+absl::Status QueryScratch::LeaveRows(uint32_t row_bytes,
+                                     const std::function<absl::Status(const AddRow& add)>& give,
+                                     proto::RecordRows& out) {
+  std::optional<RowWriting> writing;
+  const absl::Status given = give([&](std::string_view row) -> absl::Status {
+    if (!writing.has_value() && out.few().size() + row_bytes <= kFewRowsBytes) {
+      out.mutable_few()->append(row);
+      return absl::OkStatus();
+    }
+    if (!writing.has_value()) {
+      if (Open() == 0) {
+        return !why_none_.ok() ? WithSqlState(why_none_)
+                               : absl::UnavailableError("the session has no membership for scratch memory");
+      }
+      NAM_ASSIGN_OR_RETURN(std::unique_ptr<storage::Channel> channel,
+                           storage::Channel::Open(attachment_.fabric(), attachment_, {}));
+      used_ = true;
+      writing.emplace(execution::OpenScratch(attachment_, allocation_, attachment_.fabric().Random()),
+                      std::move(channel), row_bytes, cancel_);
+    }
+    return execution::ScratchError(writing->rows.Add(row));
+  });
+  NAM_RETURN_IF_ERROR(given);
+  if (!writing.has_value()) return absl::OkStatus();
+  const absl::StatusOr<storage::RowPages> pages = writing->rows.Finish();
+  NAM_RETURN_IF_ERROR(execution::ScratchError(pages.status()));
+  NAM_RETURN_IF_ERROR(writing->scratch.Flush());
+  for (const storage::ScratchPage& page : pages->pages) {
+    out.mutable_more()->add_pages(page.at.raw());
+    out.mutable_more()->add_bytes(page.bytes);
+  }
+  out.mutable_more()->set_rows(pages->rows);
+  return absl::OkStatus();
 }
 
 /// Opened by the first thread that writes a run; each has a channel of its own.

@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,6 +15,7 @@
 #include "execution/partition/parted_groups.h"
 #include "execution/sort/scratch_run.h"
 #include "fabric/fabric.h"
+#include "proto/compute.pb.h"
 #include "proto/pages.pb.h"
 
 namespace nam::session {
@@ -44,6 +47,12 @@ class QueryScratch {
   absl::StatusOr<proto::Directory> Write(const execution::KeptGroups& groups,
                                          std::span<const std::byte> pages, uint64_t attempt,
                                          uint32_t pipeline, uint64_t bytes_max);
+  /// Leaves rows of so many bytes, or keys, to servers that read them in this query: a few in the message,
+  /// the others in scratch memory, which is opened only then. `give` passes each to its function. 53200 if
+  /// there is no room; 53… if there is no scratch memory.
+  using AddRow = std::function<absl::Status(std::string_view row)>;
+  absl::Status LeaveRows(uint32_t row_bytes, const std::function<absl::Status(const AddRow& add)>& give,
+                         proto::RecordRows& out);
   /// For sorts of the session itself: opened when the first of them writes, or merges. Its threads may use it
   /// at once. This outlives it.
   execution::SortScratch ForSorts();

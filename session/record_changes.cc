@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "partitioner/assigned_value.h"
+#include "session/record_rows.h"
 #include "sql/constraints.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
@@ -318,8 +319,9 @@ absl::StatusOr<ResultSet> RecordChanges::Insert(const sql::InsertStatement& stat
   }
 }
 
-absl::StatusOr<RecordChanges::NextRow> RecordChanges::RowsOf(const sql::InsertStatement& statement) {
-  NAM_ASSIGN_OR_RETURN(ResultSet source, run_query_(std::move(*statement.source)));
+absl::StatusOr<RecordChanges::NextRow> RecordChanges::RowsOf(const sql::InsertStatement& statement,
+                                                             const RunQuery& run_query) {
+  NAM_ASSIGN_OR_RETURN(ResultSet source, run_query(std::move(*statement.source)));
   struct Rest {
     std::vector<Row> rows;
     size_t taken = 0;
@@ -332,10 +334,6 @@ absl::StatusOr<RecordChanges::NextRow> RecordChanges::RowsOf(const sql::InsertSt
 }
 
 absl::StatusOr<ResultSet> RecordChanges::Insert(const sql::InsertStatement& statement) {
-  if (statement.source != nullptr) {
-    NAM_ASSIGN_OR_RETURN(const NextRow next, RowsOf(statement));
-    return Insert(statement, next);
-  }
   Inserting inserting(*this, statement);
   for (const std::vector<ChangeValue>& row : statement.rows) {
     std::vector<std::optional<Value>> values;
@@ -354,21 +352,37 @@ absl::StatusOr<ResultSet> RecordChanges::Insert(const sql::InsertStatement& stat
   return inserting.Finish();
 }
 
-absl::Status RecordChanges::FindAll(const sql::BoundTable& bound, const std::vector<Expr>& conjuncts,
-                                    const sql::ChangeSource& source, const OnFound& on_found) {
-  const proto::Table& table = *bound.table;
+sql::AccessPath RecordChanges::PathOf(const proto::Table& table, const std::vector<Expr>& conjuncts,
+                                      uint64_t snapshot) {
+  return sql::ChooseAccessPath(table, RecordLayout(table), conjuncts, {.snapshot = snapshot});
+}
+
+absl::Status RecordChanges::FindByPath(const proto::Table& table, const std::vector<Expr>& conjuncts,
+                                       const OnFound& on_found) {
+  const RecordLayout layout(table);
+  const sql::AccessPath path = PathOf(table, conjuncts, access_.snapshot());
+  size_t count = 0;
+  const auto change = [&](std::span<const std::byte> bytes) -> absl::StatusOr<bool> {
+    if (!layout.HasNumbers(bytes))
+      return absl::DataLossError(absl::StrCat("table ", table.name(), " is damaged: a row holds no number"));
+    Row row = layout.Decode(bytes);
+    NAM_ASSIGN_OR_RETURN(const bool holds, HoldsAll(path.filter, sql::RowResolver(row)));
+    if (!holds) return true;
+    NAM_RETURN_IF_ERROR(access_.MayWrite(++count));
+    NAM_RETURN_IF_ERROR(
+        on_found({{reinterpret_cast<const char*>(bytes.data()), layout.key_bytes()}, std::move(row), {}}));
+    return true;
+  };
+  return FollowPath(access_, cancelled_, table, path, change);
+}
+
+template <typename Change>
+absl::Status RecordChanges::FindAll(const Change& of, const RunQuery& run_query, const OnFound& on_found) {
+  const proto::Table& table = *of.table.table;
+  if (of.source == nullptr) return FindByPath(table, of.conjuncts, on_found);
   const RecordLayout layout(table);
   size_t count = 0;
-  if (source == nullptr) {
-    return finder_.Find(
-        table, layout, conjuncts, [&](std::span<const std::byte> bytes, Row row) -> absl::StatusOr<bool> {
-          NAM_RETURN_IF_ERROR(access_.MayWrite(++count));
-          NAM_RETURN_IF_ERROR(on_found(
-              {{reinterpret_cast<const char*>(bytes.data()), layout.key_bytes()}, std::move(row), {}}));
-          return true;
-        });
-  }
-  NAM_ASSIGN_OR_RETURN(ResultSet rows, run_query_(std::move(*source)));
+  NAM_ASSIGN_OR_RETURN(ResultSet rows, run_query(std::move(*of.source)));
   std::set<std::string> keys;
   const auto width = static_cast<std::ptrdiff_t>(table.columns_size());
   for (Row& all : rows.rows) {
@@ -408,7 +422,8 @@ absl::StatusOr<RecordChanges::Row> RecordChanges::ChangedRow(const sql::UpdateSt
   return row;
 }
 
-absl::StatusOr<ResultSet> RecordChanges::Update(const sql::UpdateStatement& statement) {
+absl::StatusOr<ResultSet> RecordChanges::Update(const sql::UpdateStatement& statement,
+                                                const RunQuery& run_query) {
   const proto::Table& table = *statement.table.table;
   const RecordLayout layout(table);
   Returned returned(statement.returning);
@@ -417,17 +432,16 @@ absl::StatusOr<ResultSet> RecordChanges::Update(const sql::UpdateStatement& stat
   std::vector<std::string> rows;
   std::vector<RowChange> changes;
   bool moved = false;
-  NAM_RETURN_IF_ERROR(
-      FindAll(statement.table, statement.conjuncts, statement.source, [&](Found one) -> absl::Status {
-        Row rest;
-        NAM_ASSIGN_OR_RETURN(const Row row, ChangedRow(statement, one, rest));
-        NAM_RETURN_IF_ERROR(returned.Add(row, rest));
-        rows.push_back(layout.Encode(row));
-        if (references) changes.push_back({layout.Encode(one.row), rows.back()});
-        moved = moved || rows.back().compare(0, layout.key_bytes(), one.key) != 0;
-        before.push_back(std::move(one.key));
-        return absl::OkStatus();
-      }));
+  NAM_RETURN_IF_ERROR(FindAll(statement, run_query, [&](Found one) -> absl::Status {
+    Row rest;
+    NAM_ASSIGN_OR_RETURN(const Row row, ChangedRow(statement, one, rest));
+    NAM_RETURN_IF_ERROR(returned.Add(row, rest));
+    rows.push_back(layout.Encode(row));
+    if (references) changes.push_back({layout.Encode(one.row), rows.back()});
+    moved = moved || rows.back().compare(0, layout.key_bytes(), one.key) != 0;
+    before.push_back(std::move(one.key));
+    return absl::OkStatus();
+  }));
   const size_t count = rows.size();
   NAM_RETURN_IF_ERROR(moved ? MoveRows(table, std::move(before), rows) : access_.Update(table, rows));
   NAM_RETURN_IF_ERROR(CheckUnique(table, rows, [&](uint32_t column) {
@@ -466,18 +480,18 @@ absl::Status RecordChanges::MoveRows(const proto::Table& table, std::vector<std:
   return access_.Update(table, stay);
 }
 
-absl::StatusOr<ResultSet> RecordChanges::Delete(const sql::DeleteStatement& statement) {
+absl::StatusOr<ResultSet> RecordChanges::Delete(const sql::DeleteStatement& statement,
+                                                const RunQuery& run_query) {
   const RecordLayout layout(*statement.table.table);
   const bool references = HasReferences(statement.table);
   Returned returned(statement.returning);
   std::vector<std::string> keys;
   std::vector<RowChange> changes;
-  NAM_RETURN_IF_ERROR(
-      FindAll(statement.table, statement.conjuncts, statement.source, [&](Found one) -> absl::Status {
-        keys.push_back(std::move(one.key));
-        if (references) changes.push_back({layout.Encode(one.row), {}});
-        return returned.Add(one.row, one.rest);
-      }));
+  NAM_RETURN_IF_ERROR(FindAll(statement, run_query, [&](Found one) -> absl::Status {
+    keys.push_back(std::move(one.key));
+    if (references) changes.push_back({layout.Encode(one.row), {}});
+    return returned.Add(one.row, one.rest);
+  }));
   NAM_RETURN_IF_ERROR(access_.Delete(*statement.table.table, keys));
   NAM_RETURN_IF_ERROR(CheckReferences(statement.table, changes));
   return returned.Take(absl::StrCat("DELETE ", keys.size()));

@@ -14,7 +14,6 @@
 #include "plan/logical.h"
 #include "session/foreign_keys.h"
 #include "session/record_access.h"
-#include "session/record_finder.h"
 #include "session/session.h"
 #include "sql/bound_query.h"
 
@@ -31,21 +30,23 @@ using RunQuery = std::function<absl::StatusOr<ResultSet>(plan::logical::Query qu
 /// After an error some of the changes are made: the transaction must end. Belongs to the session's thread.
 class RecordChanges {
  public:
-  /// Borrows the first three.
-  RecordChanges(RecordAccess& access, RecordFinder& finder, const std::atomic<bool>& cancelled,
-                RunQuery run_query)
-      : access_(access), finder_(finder), cancelled_(cancelled), run_query_(std::move(run_query)) {}
+  /// Borrows both.
+  RecordChanges(RecordAccess& access, const std::atomic<bool>& cancelled)
+      : access_(access), cancelled_(cancelled) {}
 
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement);
   /// Returns a row, with a value for each of the statement's columns; nullopt: there are no more.
   using NextRow = std::function<absl::StatusOr<std::optional<std::vector<Value>>>()>;
   /// Runs the query of an INSERT … SELECT in the open transaction. Copies of the result share what is left of
   /// the rows, which need the transaction no more.
-  absl::StatusOr<NextRow> RowsOf(const sql::InsertStatement& statement);
+  static absl::StatusOr<NextRow> RowsOf(const sql::InsertStatement& statement, const RunQuery& run_query);
   /// Inserts the rows of `next`. An error of one row tells which (RowsBehind).
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement, const NextRow& next);
-  absl::StatusOr<ResultSet> Update(const sql::UpdateStatement& statement);
-  absl::StatusOr<ResultSet> Delete(const sql::DeleteStatement& statement);
+  absl::StatusOr<ResultSet> Update(const sql::UpdateStatement& statement, const RunQuery& run_query);
+  absl::StatusOr<ResultSet> Delete(const sql::DeleteStatement& statement, const RunQuery& run_query);
+  /// How the rows of a change without a query are found.
+  static sql::AccessPath PathOf(const proto::Table& table, const std::vector<plan::Expr>& conjuncts,
+                                uint64_t snapshot);
 
  private:
   using Row = std::vector<Value>;
@@ -60,8 +61,10 @@ class RecordChanges {
 
   using OnFound = std::function<absl::Status(Found found)>;
   /// Finds each row once.
-  absl::Status FindAll(const sql::BoundTable& table, const std::vector<plan::Expr>& conjuncts,
-                       const sql::ChangeSource& source, const OnFound& on_found);
+  template <typename Change>
+  absl::Status FindAll(const Change& change, const RunQuery& run_query, const OnFound& on_found);
+  absl::Status FindByPath(const proto::Table& table, const std::vector<plan::Expr>& conjuncts,
+                          const OnFound& on_found);
   /// Their keys differ. `taken`, if there is one: of a row that exists already.
   absl::Status InsertRows(const proto::Table& table, std::span<const std::string> rows,
                           size_t* taken = nullptr);
@@ -80,9 +83,7 @@ class RecordChanges {
                                                      const std::string& row, bool but_itself);
 
   RecordAccess& access_;
-  RecordFinder& finder_;
   const std::atomic<bool>& cancelled_;
-  const RunQuery run_query_;
 };
 
 }  // namespace nam::session

@@ -20,7 +20,7 @@
 namespace nam::session {
 namespace {
 
-constexpr size_t kLookupsAtOnce = 256;
+constexpr size_t kRowsAtOnce = 256;
 /// Longer than a lease: an index whose creator was killed leaves meanwhile.
 constexpr int64_t kIndexWaitUs = 30'000'000;
 constexpr int64_t kIndexPauseUs = 100'000;
@@ -77,9 +77,9 @@ class RecordEngine final : public RecordAccess {
                       const OnRow& on_row) override {
     NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
     const size_t row_bytes = table.record().row_bytes();
-    std::vector<std::byte> rows(std::min(kLookupsAtOnce, keys.size()) * row_bytes);
-    for (size_t first = 0; first < keys.size(); first += kLookupsAtOnce) {
-      const auto some = keys.subspan(first, std::min(kLookupsAtOnce, keys.size() - first));
+    std::vector<std::byte> rows(std::min(kRowsAtOnce, keys.size()) * row_bytes);
+    for (size_t first = 0; first < keys.size(); first += kRowsAtOnce) {
+      const auto some = keys.subspan(first, std::min(kRowsAtOnce, keys.size() - first));
       std::vector<txn::Lookup> lookups = LookupsOf(table, handle, some, rows);
       NAM_RETURN_IF_ERROR(Lost(session_->Read(lookups)));
       for (const txn::Lookup& lookup : lookups) {
@@ -122,13 +122,16 @@ class RecordEngine final : public RecordAccess {
   }
 
   absl::Status Insert(const proto::Table& table, std::span<const std::string> rows, size_t* taken) override {
-    return InPortions(table, rows, [&](txn::TableHandle handle, size_t first, auto some, auto lookups) {
+    std::vector<std::byte> found(std::min(kRowsAtOnce, rows.size()) * table.record().row_bytes());
+    return InPortions(table, rows, [&](txn::TableHandle handle, size_t first, auto some) -> absl::Status {
+      std::vector<txn::Lookup> lookups = LookupsOf(table, handle, some, found);
+      NAM_RETURN_IF_ERROR(Lost(session_->Read(lookups)));
       const auto there = std::ranges::find_if(lookups, &txn::Lookup::found);
       if (there != lookups.end()) {
         *taken = first + static_cast<size_t>(there - lookups.begin());
         return txn::AbortStatus(txn::AbortReason::kUniqueKey, table.name());
       }
-      return Write(txn::RowWrite::Kind::kInsert, handle, some, lookups);
+      return Write(txn::RowWrite::Kind::kInsert, handle, some);
     });
   }
   absl::Status Update(const proto::Table& table, std::span<const std::string> rows) override {
@@ -298,35 +301,30 @@ class RecordEngine final : public RecordAccess {
     }
     return lookups;
   }
-  /// Looks up the rows with the keys that `changes` begin with, in groups, and calls each(handle, number of
-  /// the first, changes, lookups).
+  /// Calls each(handle, number of the first, some of `changes`).
   template <typename Each>
   absl::Status InPortions(const proto::Table& table, std::span<const std::string> changes, const Each& each) {
     NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
-    std::vector<std::byte> rows(std::min(kLookupsAtOnce, changes.size()) * table.record().row_bytes());
-    for (size_t first = 0; first < changes.size(); first += kLookupsAtOnce) {
+    for (size_t first = 0; first < changes.size(); first += kRowsAtOnce) {
       // Where memory is in place no call waits, so no other check happens.
       if (Interruption::requested()) return absl::CancelledError("cancelled");
-      const auto some = changes.subspan(first, std::min(kLookupsAtOnce, changes.size() - first));
-      std::vector<txn::Lookup> lookups = LookupsOf(table, handle, some, rows);
-      NAM_RETURN_IF_ERROR(Lost(session_->Read(lookups)));
-      NAM_RETURN_IF_ERROR(each(handle, first, some, std::span<const txn::Lookup>(lookups)));
+      NAM_RETURN_IF_ERROR(
+          each(handle, first, changes.subspan(first, std::min(kRowsAtOnce, changes.size() - first))));
     }
     return absl::OkStatus();
   }
-  absl::Status Write(txn::RowWrite::Kind kind, txn::TableHandle handle, std::span<const std::string> changes,
-                     std::span<const txn::Lookup> lookups) {
+  absl::Status Write(txn::RowWrite::Kind kind, txn::TableHandle handle,
+                     std::span<const std::string> changes) {
     std::vector<txn::RowWrite> writes;
-    for (size_t i = 0; i < changes.size(); ++i)
-      writes.push_back({.kind = kind, .table = handle, .row = BytesOf(changes[i]), .met = lookups[i].met});
+    for (const std::string& change : changes)
+      writes.push_back({.kind = kind, .table = handle, .row = BytesOf(change)});
     return Lost(session_->Write(writes));
   }
-  /// The transaction must read scanned rows before it changes them. `changes` are rows, or keys.
+  /// `changes` are rows, or keys.
   absl::Status Change(const proto::Table& table, std::span<const std::string> changes,
                       txn::RowWrite::Kind kind) {
-    return InPortions(table, changes, [&](txn::TableHandle handle, size_t, auto some, auto lookups) {
-      return Write(kind, handle, some, lookups);
-    });
+    return InPortions(table, changes,
+                      [&](txn::TableHandle handle, size_t, auto some) { return Write(kind, handle, some); });
   }
   /// The next Begin replaces an unusable session.
   absl::Status Lost(absl::Status status) {

@@ -10,7 +10,6 @@
 #include "base/interruption.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "execution/local_stage.h"
 #include "partitioner/record_row.h"
 #include "plan/expression.h"
 #include "session/catalog_changes.h"
@@ -128,40 +127,6 @@ std::string NameAndAlias(const sql::BoundTable& bound) {
   const std::string& name = bound.table->name();
   return bound.alias.empty() || bound.alias == name ? name : absl::StrCat(name, " ", bound.alias);
 }
-
-/// Passes rows of a table to a query's stage in batches: a transaction returns them one by one.
-class RowBatch {
- public:
-  static constexpr uint64_t kBytesMax = 4 << 20;
-  /// `rows_wanted`: the stage sees so many before more are searched for.
-  RowBatch(execution::LocalStage& stage, uint32_t pipeline, uint32_t row_bytes, uint64_t rows_wanted)
-      : stage_(stage),
-        pipeline_(pipeline),
-        row_bytes_(row_bytes),
-        rows_max_(std::clamp<uint64_t>(std::min<uint64_t>(rows_wanted, kBytesMax / row_bytes), 1,
-                                       execution::kChunkRows)) {}
-
-  /// False: the query wants no more.
-  absl::StatusOr<bool> Add(std::span<const std::byte> row) {
-    bytes_.insert(bytes_.end(), row.begin(), row.begin() + row_bytes_);
-    return bytes_.size() < rows_max_ * row_bytes_ ? true : Flush();
-  }
-  absl::StatusOr<bool> Flush() {
-    rows_.clear();
-    for (size_t at = 0; at < bytes_.size(); at += row_bytes_) rows_.push_back(bytes_.data() + at);
-    absl::StatusOr<bool> more = stage_.AddRecords(pipeline_, rows_);
-    bytes_.clear();
-    return more;
-  }
-
- private:
-  execution::LocalStage& stage_;
-  const uint32_t pipeline_;
-  const uint32_t row_bytes_;
-  const uint64_t rows_max_;
-  std::vector<std::byte> bytes_;
-  std::vector<const std::byte*> rows_;
-};
 
 }  // namespace
 
@@ -414,10 +379,11 @@ absl::StatusOr<ResultSet> RecordStatements::InTransaction(
   return result;
 }
 
-absl::StatusOr<ResultSet> RecordStatements::Run(const sql::InsertStatement& statement) {
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::InsertStatement& statement,
+                                                const RunQuery& run_query) {
   access_.OfStatement(statement.table.table);
   if (statement.source == nullptr) return InTransaction([&] { return changes_.Insert(statement); });
-  return InsertStream(statement, [&] { return changes_.RowsOf(statement); });
+  return InsertStream(statement, [&] { return RecordChanges::RowsOf(statement, run_query); });
 }
 
 // What is loaded cannot be rolled back to a savepoint.
@@ -431,13 +397,15 @@ absl::StatusOr<ResultSet> RecordStatements::InsertStream(const sql::InsertStatem
     return changes_.Insert(statement, next);
   });
 }
-absl::StatusOr<ResultSet> RecordStatements::Run(const sql::UpdateStatement& statement) {
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::UpdateStatement& statement,
+                                                const RunQuery& run_query) {
   access_.OfStatement(statement.table.table);
-  return InTransaction([&] { return changes_.Update(statement); });
+  return InTransaction([&] { return changes_.Update(statement, run_query); });
 }
-absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DeleteStatement& statement) {
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DeleteStatement& statement,
+                                                const RunQuery& run_query) {
   access_.OfStatement(statement.table.table);
-  return InTransaction([&] { return changes_.Delete(statement); });
+  return InTransaction([&] { return changes_.Delete(statement, run_query); });
 }
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::TruncateStatement& statement) {
   access_.OfStatement(statement.table.table);
@@ -445,7 +413,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::TruncateStatement& st
   return InTransaction([&]() -> absl::StatusOr<ResultSet> {
     NAM_ASSIGN_OR_RETURN(const bool emptied, EmptyByLoad(statement.table, own));
     if (!emptied)
-      NAM_RETURN_IF_ERROR(changes_.Delete(sql::DeleteStatement{.table = statement.table}).status());
+      NAM_RETURN_IF_ERROR(changes_.Delete(sql::DeleteStatement{.table = statement.table}, nullptr).status());
     return CommandResult("TRUNCATE TABLE");
   });
 }
@@ -475,16 +443,6 @@ absl::StatusOr<bool> RecordStatements::EmptyByLoad(const sql::BoundTable& bound,
   NAM_RETURN_IF_ERROR(emptied);
   return true;
 }
-absl::Status RecordStatements::Feed(const optimizer::TransactionScan& scan, const proto::Table& table,
-                                    execution::LocalStage& stage) {
-  if (scan.rows_wanted == 0) return absl::OkStatus();
-  RowBatch batch(stage, scan.pipeline, scan.layout->row_bytes(),
-                 scan.rows_wanted > 0 ? static_cast<uint64_t>(scan.rows_wanted) : execution::kChunkRows);
-  NAM_RETURN_IF_ERROR(finder_.Follow(table, *scan.layout, scan.path,
-                                     [&](std::span<const std::byte> row) { return batch.Add(row); }));
-  return batch.Flush().status();
-}
-
 absl::StatusOr<ExplainedChange> RecordStatements::ExplainFound(const char* kind, const sql::BoundTable& bound,
                                                                const std::vector<Expr>& conjuncts,
                                                                const sql::ChangeSource& source) const {
@@ -493,8 +451,7 @@ absl::StatusOr<ExplainedChange> RecordStatements::ExplainFound(const char* kind,
   ExplainedChange out{.kind = kind, .table = NameAndAlias(bound), .how = "by the query below"};
   if (source != nullptr) return out;
   const sql::AccessPath path =
-      sql::ChooseAccessPath(table, RecordLayout(table), conjuncts,
-                            {.snapshot = in_transaction() ? access_.snapshot() : ~uint64_t{0}});
+      RecordChanges::PathOf(table, conjuncts, in_transaction() ? access_.snapshot() : ~uint64_t{0});
   out.how = sql::Describe(table, path);
   for (const Expr* filter : path.filter) {
     out.conditions.push_back(plan::ToString(*filter, [&](const Expr& e) {

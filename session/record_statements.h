@@ -12,19 +12,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "optimizer/lower_tree.h"
 #include "proto/table.pb.h"
 #include "session/large_insert.h"
 #include "session/loading_access.h"
 #include "session/record_access.h"
 #include "session/record_changes.h"
-#include "session/record_finder.h"
 #include "session/session.h"
 #include "sql/bound_query.h"
-
-namespace nam::execution {
-class LocalStage;
-}
 
 namespace nam::session {
 
@@ -57,24 +51,21 @@ struct ExplainedChange {
 /// Errors carry a SqlError; 40001 asks to retry the transaction. Belongs to the session's thread.
 class RecordStatements {
  public:
-  /// Borrows all; `cancelled` ends the running statement. `run_query` runs the queries of changes.
-  RecordStatements(RecordAccess& access, Clock& clock, const std::atomic<bool>& cancelled, RunQuery run_query)
-      : access_(access),
-        clock_(clock),
-        cancelled_(cancelled),
-        finder_(access_, cancelled),
-        changes_(access_, finder_, cancelled, std::move(run_query)) {}
+  /// Borrows all; `cancelled` ends the running statement.
+  RecordStatements(RecordAccess& access, Clock& clock, const std::atomic<bool>& cancelled)
+      : access_(access), clock_(clock), cancelled_(cancelled), changes_(access_, cancelled) {}
   ~RecordStatements();
   RecordStatements(const RecordStatements&) = delete;
   RecordStatements& operator=(const RecordStatements&) = delete;
 
-  absl::StatusOr<ResultSet> Run(const sql::InsertStatement& statement);
+  /// `run_query` runs the queries that a change's rows come from.
+  absl::StatusOr<ResultSet> Run(const sql::InsertStatement& statement, const RunQuery& run_query);
+  absl::StatusOr<ResultSet> Run(const sql::UpdateStatement& statement, const RunQuery& run_query);
+  absl::StatusOr<ResultSet> Run(const sql::DeleteStatement& statement, const RunQuery& run_query);
   /// Copies into a record table: one transaction, or a part of the open one; with BATCH, a transaction for so
   /// many rows each. `report`, which may be empty, gets the progress.
   absl::StatusOr<ResultSet> Run(const sql::CopyStatement& statement,
                                 const std::function<void(const QueryProgress&)>& report = {});
-  absl::StatusOr<ResultSet> Run(const sql::UpdateStatement& statement);
-  absl::StatusOr<ResultSet> Run(const sql::DeleteStatement& statement);
   /// Deletes all rows. Many of them go with the table's storage, as if a load without rows took their place.
   absl::StatusOr<ResultSet> Run(const sql::TruncateStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::TransactionStatement& statement);
@@ -87,10 +78,6 @@ class RecordStatements {
   absl::StatusOr<ExplainedChange> Explain(const sql::InsertStatement& statement) const;
   absl::StatusOr<ExplainedChange> Explain(const sql::UpdateStatement& statement) const;
   absl::StatusOr<ExplainedChange> Explain(const sql::DeleteStatement& statement) const;
-
-  /// In a transaction: feeds a stage the rows of a table that its scan wants.
-  absl::Status Feed(const optimizer::TransactionScan& scan, const proto::Table& table,
-                    execution::LocalStage& stage);
 
   /// Runs it in the open transaction, or in one of its own.
   absl::StatusOr<ResultSet> InTransaction(const std::function<absl::StatusOr<ResultSet>()>& body);
@@ -138,7 +125,6 @@ class RecordStatements {
   LoadingAccess access_;
   Clock& clock_;
   const std::atomic<bool>& cancelled_;
-  RecordFinder finder_;
   RecordChanges changes_;
   State state_ = State::kIdle;
   std::vector<Savepoint> savepoints_;  // the innermost is last

@@ -83,8 +83,7 @@ class SessionImpl final : public Session {
         record_access_(std::move(records)) {
     tables_.AddFilesBy([this](const sql::CopyStatement& files) { return files_.Add(files); });
     if (record_access_ != nullptr) {
-      records_.emplace(*record_access_, attachment.fabric().clock(), cancel_,
-                       [this](plan::logical::Query query) { return RunOfChange(std::move(query)); });
+      records_.emplace(*record_access_, attachment.fabric().clock(), cancel_);
     }
   }
   absl::Status Open() {
@@ -350,6 +349,16 @@ class SessionImpl final : public Session {
     if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
     return records_->Run(statement);
   }
+  absl::StatusOr<ResultSet> Run(const sql::UpdateStatement& statement) { return RunChange(statement); }
+  absl::StatusOr<ResultSet> Run(const sql::DeleteStatement& statement) { return RunChange(statement); }
+  /// `describe`, if there is one, gets the run of the change's query.
+  using Describe = std::function<void(const TreeRun& run, const TreeRun::Ran& ran)>;
+  template <typename Change>
+  absl::StatusOr<ResultSet> RunChange(const Change& change, const Describe& describe = nullptr) {
+    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+    return records_->Run(change,
+                         [&](plan::logical::Query query) { return RunOfChange(std::move(query), describe); });
+  }
 
   absl::StatusOr<ResultSet> Run(const sql::TransactionStatement& statement) {
     using Kind = sql::TransactionStatement::Kind;
@@ -374,7 +383,7 @@ class SessionImpl final : public Session {
       NAM_RETURN_IF_ERROR(MayRun("INSERT into a columnar table"));
       return columnar_.Insert(statement, RunnerOf(statement.source));
     }
-    return RunOnRecords(statement);
+    return RunChange(statement);
   }
   absl::StatusOr<ResultSet> Run(const sql::TruncateStatement& statement) {
     if (!sql::IsRecordTable(*statement.table.table)) {
@@ -463,17 +472,15 @@ class SessionImpl final : public Session {
   }
 
   /// Runs the query of a change, in the open transaction.
-  absl::StatusOr<ResultSet> RunOfChange(plan::logical::Query query) {
+  absl::StatusOr<ResultSet> RunOfChange(plan::logical::Query query, const Describe& describe) {
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> run, Prepare(std::move(query)));
     ResultCollector rows;
     Clock& clock = attachment_.fabric().clock();
     const int64_t started_ns = clock.NowNs();
     NAM_ASSIGN_OR_RETURN(ResultSet result, run->Run(rows));
     result.rows = rows.Take();
-    if (explain_query_of_change_ != nullptr) {
-      const double ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
-      explain_query_of_change_(run->Describe(TreeRun::Ran{result.rows.size(), ms}, explain_as_json_));
-    }
+    const double ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
+    if (describe) describe(*run, {result.rows.size(), ms});
     return result;
   }
 
@@ -484,7 +491,6 @@ class SessionImpl final : public Session {
   TreeRun::Options RunOptions() {
     return {.attachment = attachment_,
             .stages = *stages_,
-            .records = records_.has_value() ? &*records_ : nullptr,
             .access = records_.has_value() ? &records_->access() : nullptr,
             .files = files_,
             .report = progress_,
@@ -526,12 +532,11 @@ class SessionImpl final : public Session {
     if (how.analyze) {
       Clock& clock = attachment_.fabric().clock();
       const int64_t started_ns = clock.NowNs();
-      explain_query_of_change_ = [&](std::vector<std::string> lines) { query = std::move(lines); };
-      explain_as_json_ = how.json;
-      absl::StatusOr<ResultSet> changed = records_->Run(change);
-      explain_query_of_change_ = nullptr;
-      NAM_RETURN_IF_ERROR(changed.status());
-      explained.command = changed->command;
+      NAM_ASSIGN_OR_RETURN(const ResultSet changed,
+                           RunChange(change, [&](const TreeRun& run, const TreeRun::Ran& ran) {
+                             query = run.Describe(ran, how.json);
+                           }));
+      explained.command = changed.command;
       explained.ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
     } else if (change.source != nullptr) {
       const auto planned = WithTree(*change.source, [&](TreeRun& run) -> absl::StatusOr<ResultSet> {
@@ -597,9 +602,6 @@ class SessionImpl final : public Session {
     const std::string* text = nullptr;  // null: none
     uint64_t catalog_version = 0;
   } to_keep_;  // the running statement, if its plan is to be kept
-  /// While EXPLAIN ANALYZE makes a change: gets the lines of the change's query.
-  std::function<void(std::vector<std::string>)> explain_query_of_change_;
-  bool explain_as_json_ = false;
   std::unique_ptr<StageRunner> stages_;
   PreparedStatements prepared_;
   std::unique_ptr<RecordAccess> record_access_;  // null: none

@@ -216,6 +216,7 @@ absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, Pl
                               const StageOutput& output) {
   request.set_stage(number);
   for (const proto::Directory& directory : placed.inputs) *request.add_inputs() = directory;
+  for (const proto::RecordInput& input : placed.records) *request.add_records() = input;
   if (WritesScratch(request.plan(), number)) request.set_scratch(scratch_.Open());
   if (output.table != nullptr) *request.mutable_write() = output.table->ForServers();
   if (placed.streamed()) return RunStreamed(std::move(request), placed, output);

@@ -45,9 +45,10 @@ struct PlacedStage {
   std::optional<JoinedParts> join;  // if it claims parts of two sides
   execution::ExchangeShape exchanges;  // of a streamed stage: nothing is claimed
   bool streamed() const { return exchanges.exchanges > 0; }
-  std::vector<proto::Directory> inputs;  // their places
-  std::vector<ServerReport> servers;     // those with work
-  std::vector<std::string> why_read;     // after the run, by build side; empty if it was multicast
+  std::vector<proto::Directory> inputs;     // their places
+  std::vector<proto::RecordInput> records;  // what the transaction adds to its scans of record tables
+  std::vector<ServerReport> servers;        // those with work
+  std::vector<std::string> why_read;        // after the run, by build side; empty if it was multicast
 };
 
 /// Runs stages of compute servers for a session, and keeps resources for them from query to query:

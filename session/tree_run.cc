@@ -1,6 +1,7 @@
 #include "session/tree_run.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <span>
@@ -20,6 +21,7 @@
 #include "session/loaded_rows.h"
 #include "session/noted_receiver.h"
 #include "session/query_result.h"
+#include "session/record_rows.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
@@ -152,7 +154,8 @@ absl::StatusOr<std::unique_ptr<TreeRun>> TreeRun::Make(const Options& options, p
 absl::Status TreeRun::Plan(size_t stages_kept) {
   RecordReads* reads = nullptr;
   if (ReadsRecords(*current_.query->root)) {
-    reads = &reads_.emplace(*options_.access, options_.attachment.catalog(), options_.cancel);
+    reads = &reads_.emplace(*options_.access, options_.attachment.catalog(), options_.stages.scratch(),
+                            options_.cancel);
     current_.lowering.records = reads;
   }
   NAM_ASSIGN_OR_RETURN(optimizer::LoweredTree tree,
@@ -284,7 +287,13 @@ absl::Status TreeRun::RunServers(uint32_t number, const plan::PhysicalPlan& plan
     const std::vector<proto::Directory>& left = left_.at(read).directories;
     stage.inputs.insert(stage.inputs.end(), left.begin(), left.end());
   }
-  if (stage.parts > 0) NAM_RETURN_IF_ERROR(options_.stages.FindServers(stage, nullptr));
+  const bool reads_records = reads_.has_value() && reads_->AreReadBy(plan, number);
+  if (reads_records) {
+    NAM_ASSIGN_OR_RETURN(stage.records, reads_->Fetch(plan, number));
+    stage.servers.clear();  // they were placed by what was expected
+  }
+  if (stage.parts > 0 || reads_records)
+    NAM_RETURN_IF_ERROR(options_.stages.FindServers(stage, reads_records ? &*reads_ : nullptr));
   NAM_RETURN_IF_ERROR(
       options_.stages.Run(options_.stages.RequestOf(plan, lowered().tables), number, stage, output));
   AddWork(stage, work_);
@@ -367,7 +376,8 @@ absl::Status TreeRun::FeedSession(execution::LocalStage& local) {
     if (pipeline.stage + 1 != plan().stages.size()) continue;
     for (const optimizer::TransactionScan& scan : current_.tree->transaction_scans) {
       if (scan.pipeline != p) continue;
-      NAM_RETURN_IF_ERROR(options_.records->Feed(scan, *lowered().tables[scan.table], local));
+      NAM_RETURN_IF_ERROR(
+          FeedRecords(*options_.access, options_.cancel, scan, *lowered().tables[scan.table], local));
     }
     const auto* pages = std::get_if<plan::PageSource>(&pipeline.source);
     if (pages == nullptr || plan().pipelines[pages->pipeline].stage >= current_.stages.size()) continue;
@@ -424,11 +434,13 @@ absl::StatusOr<std::vector<std::string>> TreeRun::Explain(bool analyze, bool jso
 
 std::vector<std::string> TreeRun::Describe(const std::optional<Ran>& ran, bool json) const {
   const proto::StreamSettings settings = options_.settings.ForStreams();
+  std::vector<optimizer::TransactionScan> scans = current_.tree->transaction_scans;
+  if (reads_.has_value()) std::ranges::move(reads_->Scans(plan()), std::back_inserter(scans));
   ExplainedQuery query{.plan = plan(),
                        .tables = lowered().tables,
                        .settings = settings,
                        .stages = {},
-                       .scans = current_.tree->transaction_scans,
+                       .scans = scans,
                        .joins = lowered().joins,
                        .groups = lowered().groups,
                        .analyze = ran.has_value(),

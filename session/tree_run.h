@@ -16,7 +16,6 @@
 #include "proto/compute.pb.h"
 #include "session/queried_files.h"
 #include "session/record_reads.h"
-#include "session/record_statements.h"
 #include "session/session.h"
 #include "session/settings.h"
 #include "session/stage_run.h"
@@ -42,7 +41,6 @@ class TreeRun {
     catalog::Attachment& attachment;
     StageRunner& stages;
     /// For queries that read record tables; null: the session runs no transactions.
-    RecordStatements* records = nullptr;
     RecordAccess* access = nullptr;
     QueriedFiles& files;
     const QueriedFiles::Report& report;  // of files that are loaded

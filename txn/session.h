@@ -71,7 +71,9 @@ struct Lookup {
 struct RowWrite {
   enum class Kind : uint8_t {
     kInsert,  // a row whose key the snapshot does not hold
-    kUpdate,  // a row that the transaction has read; NOT_FOUND otherwise
+    /// A row that the transaction sees; NOT_FOUND otherwise. RSI reads first what the transaction has not
+    /// read.
+    kUpdate,
     kDelete,  // likewise
     /// Likewise. Commit succeeds only if no other transaction changes the row between the snapshot and the
     /// commit. The row stays as it is. Counts as a write.
@@ -132,7 +134,7 @@ class Session {
   absl::Status Lock(TableHandle table, std::span<const std::byte> key) {
     return WriteOne({.kind = RowWrite::Kind::kLock, .table = table, .row = key});
   }
-  /// Visits every row that the transaction sees, in no order. A row must be read before it is changed.
+  /// Visits every row that the transaction sees, in no order.
   virtual absl::Status Scan(TableHandle table, const RowVisitor& visit);
   /// Visits the transaction's own writes to a table so far, each key once. A scan of the snapshot by another
   /// process lacks them, and must skip the stored rows that they replace.

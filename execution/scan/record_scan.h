@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "execution/memory_budget.h"
 #include "execution/scan/piece_claims.h"
 #include "execution/scan/record_select.h"
 #include "execution/scan/scan_totals.h"
@@ -28,7 +29,7 @@ namespace nam::execution {
 ///
 /// The snapshot is of a session whose transaction is under way, and holds as long as that lasts. A scan that
 /// outlasts it fails with ABORTED (txn/snapshot_scan.h), as it does when a version was replaced or the table
-/// dropped. Rows that the transaction has written itself come with the plan.
+/// dropped. Rows that the transaction has written itself come from its session, by scratch memory.
 ///
 /// Columns are arrays of values that the task owns; texts point into the rows as they were READ. Both stay
 /// until the task is asked again.
@@ -42,10 +43,11 @@ class RecordScan final : public Source {
     RecordSelect::Options select;
     /// Whole primary keys, as rows hold them; both ends are included. None: all rows.
     std::vector<std::string> range_low, range_high;
-    std::vector<std::string> own_rows;     // the transaction's writes, as tables store them
-    std::vector<std::string> hidden_keys;  // primary keys of stored rows to skip
-    bool own_rows_only = false;            // stored rows are not read
-    uint64_t window_max = kChunkRows;      // blocks READ together, if channels carry them
+    std::vector<std::string> own_rows;              // the transaction's writes, as tables store them
+    std::vector<std::string> hidden_keys;           // primary keys of stored rows to skip
+    bool own_rows_only = false;                     // stored rows are not read
+    std::shared_ptr<const HeldBytes> input_memory;  // what these rows and keys take; null: unbounded
+    uint64_t window_max = kChunkRows;               // blocks READ together, if channels carry them
   };
   /// INVALID_ARGUMENT if columns, slots, pieces, keys or rows do not fit the table; FAILED_PRECONDITION if
   /// `records` is another version of it. The queue outlives the scan.

@@ -109,9 +109,6 @@ class RandomPlan {
       scan.snapshot = random_.Below(1000);
       scan.range_low = {std::string("a\0b", 3), "k"};
       scan.range_high = {"c", std::string("\xff\xfe")};
-      scan.own_rows = {"row"};
-      scan.own_rows_only = random_.Below(2) == 0;
-      if (!scan.own_rows_only) scan.hidden_keys = {"", "key"};
       p.source = std::move(scan);
     } else if (kind == 3) {
       ValuesSource values;

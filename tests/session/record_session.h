@@ -15,6 +15,7 @@
 #include "optimizer/plan_query.h"
 #include "session/locked_rows.h"
 #include "session/query_result.h"
+#include "session/record_rows.h"
 #include "session/record_statements.h"
 #include "session/result_collector.h"
 #include "tests/session/fake_record_access.h"
@@ -66,9 +67,9 @@ class RecordSessionTest : public ::testing::Test, public sql::TableSource {
         return result;
       });
     }
-    if (const auto* s = std::get_if<sql::InsertStatement>(&bound)) return statements_.Run(*s);
-    if (const auto* s = std::get_if<sql::UpdateStatement>(&bound)) return statements_.Run(*s);
-    if (const auto* s = std::get_if<sql::DeleteStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::InsertStatement>(&bound)) return statements_.Run(*s, run_query_);
+    if (const auto* s = std::get_if<sql::UpdateStatement>(&bound)) return statements_.Run(*s, run_query_);
+    if (const auto* s = std::get_if<sql::DeleteStatement>(&bound)) return statements_.Run(*s, run_query_);
     if (const auto* s = std::get_if<sql::CreateTableStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::DropTableStatement>(&bound)) {
       NAM_RETURN_IF_ERROR(access_.DropTable(s->table, /*cascade=*/false));
@@ -115,7 +116,8 @@ class RecordSessionTest : public ::testing::Test, public sql::TableSource {
     for (uint32_t p = 0; p < tree->lowered.plan.pipelines.size(); ++p) {
       for (const optimizer::TransactionScan& scan : tree->transaction_scans) {
         if (scan.pipeline != p) continue;
-        const absl::Status fed = statements_.Feed(scan, *tree->lowered.tables[scan.table], **stage);
+        const absl::Status fed =
+            FeedRecords(statements_.access(), cancelled_, scan, *tree->lowered.tables[scan.table], **stage);
         if (!fed.ok()) return fed;
       }
     }
@@ -179,8 +181,8 @@ class RecordSessionTest : public ::testing::Test, public sql::TableSource {
   const std::unique_ptr<fabric::Fabric> fabric_ =
       fabric::Open({.kind = fabric::Kind::kShm, .secret = "s"}).value();
   std::atomic<bool> cancelled_ = false;
-  RecordStatements statements_{access_, RealClock(), cancelled_,
-                               [this](plan::logical::Query query) { return RunTree(std::move(query)); }};
+  RecordStatements statements_{access_, RealClock(), cancelled_};
+  const RunQuery run_query_ = [this](plan::logical::Query query) { return RunTree(std::move(query)); };
 };
 
 }  // namespace nam::session

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/random.h"
+#include "storage/row_pages.h"
 #include "storage/scratch_streams.h"
 #include "tests/storage/chains.h"
 
@@ -187,6 +188,40 @@ TEST_P(ScratchTest, PagesComeBackAsTheyWereInTheirOrder) {
 }
 
 /// With any order of lists and one or two of their pages in use; more lists than READs may be in flight.
+/// Rows of one size that a session leaves for servers: whole ones in each page, and nothing else is taken for
+/// them.
+TEST_P(ScratchTest, RowsOfOneSizeComeBackAsTheyWere) {
+  for (const uint32_t row_bytes : {1u, 40u, 30'000u}) {
+    SCOPED_TRACE(row_bytes);
+    RandomStream random(row_bytes);
+    ScratchSpace space = Space();
+    const auto open = [&] { return *Channel::Open(*client_, servers_, {}); };
+    const std::unique_ptr<Channel> writing = open(), reading = open();
+    ScratchWriter writer(space, *writing, kRowPageBytes, cancel_);
+    RowPageWriter rows(writer, row_bytes);
+    std::vector<std::string> given(row_bytes == 30'000 ? 7 : 5'000);
+    for (std::string& row : given) {
+      for (uint32_t i = 0; i < row_bytes; ++i) row.push_back(static_cast<char>(random.Below(256)));
+      ASSERT_TRUE(rows.Add(row).ok());
+    }
+    const RowPages pages = *rows.Finish();
+    ASSERT_TRUE(writer.Flush().ok());
+    EXPECT_EQ(pages.rows, given.size());
+    EXPECT_EQ(pages.pages.size(), row_bytes == 1 ? 1u : 4u);
+    ScratchReader reader(*reading, kRowPageBytes, 4, cancel_);
+    std::vector<std::string> read = {"before"};
+    ASSERT_TRUE(ReadRowPages(reader, pages, row_bytes, read).ok());
+    EXPECT_EQ(read[0], "before");
+    EXPECT_TRUE(std::equal(read.begin() + 1, read.end(), given.begin(), given.end()));
+    RowPages wrong = pages;
+    ++wrong.rows;
+    EXPECT_TRUE(absl::IsDataLoss(ReadRowPages(reader, wrong, row_bytes, read))) << "a row is missing";
+    servers_.at(pages.pages.back().at)[9] ^= std::byte{1};
+    ScratchReader again(*reading, kRowPageBytes, 4, cancel_);
+    EXPECT_TRUE(absl::IsDataLoss(ReadRowPages(again, pages, row_bytes, read))) << "another row";
+  }
+}
+
 TEST_P(ScratchTest, ListsComeBackEachInItsOrder) {
   RandomStream random(6);
   ScratchSpace space = Space();

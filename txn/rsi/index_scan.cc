@@ -10,6 +10,9 @@ namespace {
 
 constexpr size_t kWindowMin = 16;
 constexpr size_t kWindowMax = 256;
+// A transaction that has met more rows than this reads the few that it changes again.
+constexpr size_t kMetByScansMax = 256;
+constexpr size_t kMetBytesMax = 256 * 1024;
 
 }  // namespace
 
@@ -126,14 +129,30 @@ class RowScanner::IndexScan {
     const std::span<const std::byte> row(block.block + from_.geometry().row_offset(choice.slot),
                                          from_.geometry().row_bytes);
     if (index_.KeyOf(row.data()) != key) return;
-    if (!scanner_.writes_.empty()) {
-      const std::span<const std::byte> primary = row.first(from_.description().key_bytes);
-      if (scanner_.writes_.Find(number_, from_.HashOf(primary), primary) != nullptr) return;
-    }
+    const std::span<const std::byte> primary = row.first(from_.description().key_bytes);
+    const uint64_t hash = from_.HashOf(primary);
+    if (scanner_.writes_.Find(number_, hash, primary) != nullptr) return;
+    Meet({.table = number_,
+          .key = primary,
+          .hash = hash,
+          .state = SoughtRow::State::kVisible,
+          .record = block.record,
+          .header = block.header(),
+          .version = choice.version,
+          .victim = storage::VictimSlot(block.version_words(from_.geometry()), block.header().timestamp()),
+          .row = row.data()});
     while (more_ && own_next_ < own_.size() && Precedes(own_[own_next_], key)) VisitOwn();
     more_ = more_ && visit_(row);
   }
 
+  // The transaction may change the row without another READ.
+  void Meet(const SoughtRow& row) {
+    MetRows& met = scanner_.core_.transaction.rows;
+    const size_t bytes = from_.geometry().row_bytes;
+    if (met.size() >= kMetByScansMax || met.bytes() + bytes > kMetBytesMax) return;
+    if (row.header.locked()) return;  // when it is changed, the lock may be gone
+    if (met.Find(row.table, row.hash, row.key) == nullptr) met.AddCopy(row, bytes);
+  }
   static bool Precedes(const OwnRow& own, const IndexKey& key) {
     return std::memcmp(own.key, key.bytes.data(), key.size) < 0;
   }

@@ -110,6 +110,9 @@ class RsiClient final {
   absl::Status OpenNumbered(TableHandle handle);
   absl::Status Seek(std::span<const Lookup> lookups);
   absl::Status Deliver(std::span<Lookup> lookups);
+  absl::StatusOr<uint32_t> Meet(const SoughtRow& row);
+  void KeepMet(size_t scratch_before, size_t rows_before);
+  absl::Status ReadUnmet(std::span<const RowWrite> writes);
   absl::Status WriteOne(const RowWrite& write);
   absl::Status WriteOwn(const RowWrite& write, PendingWrite& own);
   absl::Status WriteKnown(const RowWrite& by, const SoughtRow& known);

@@ -21,11 +21,7 @@ absl::Status RsiClient::Read(std::span<Lookup> lookups) {
   NAM_RETURN_IF_ERROR(Seek(lookups));
   if (absl::Status status = reader_.Find(sought_); !status.ok()) return End(status);
   NAM_RETURN_IF_ERROR(Deliver(lookups));
-  // A statement of many rows READs several times their size.
-  if (lookups.size() > kFewLookups)
-    rows_.MoveToArena(rows_before, [this](uint32_t number) { return table(number).geometry().row_bytes; });
-  // No row that must stay is left.
-  if (lookups.size() > kFewLookups || rows_.size() == rows_before) batch_.Reset(kept);
+  KeepMet(kept, rows_before);
   return absl::OkStatus();
 }
 
@@ -82,16 +78,30 @@ absl::Status RsiClient::Deliver(std::span<Lookup> lookups) {
       continue;
     }
     lookups[i].found = row.state == SoughtRow::State::kVisible;
-    if (row.state == SoughtRow::State::kTooOld) {
-      return End(AbortStatus(AbortReason::kSnapshotTooOld,
-                             absl::StrCat("a row of ", table(row.table).description().name)));
-    }
-    if (!lookups[i].found) continue;
-    std::memcpy(lookups[i].row.data(), row.row, lookups[i].row.size());
-    const SoughtRow* const met = rows_.Find(row.table, row.hash, row.key);
-    lookups[i].met = rows_.NumberOf(met != nullptr ? *met : rows_.Add(row));
+    NAM_ASSIGN_OR_RETURN(lookups[i].met, Meet(row));
+    if (lookups[i].found) std::memcpy(lookups[i].row.data(), row.row, lookups[i].row.size());
   }
   return absl::OkStatus();
+}
+
+// The row's number; kNotMet if there is none.
+absl::StatusOr<uint32_t> RsiClient::Meet(const SoughtRow& row) {
+  if (row.state == SoughtRow::State::kTooOld) {
+    return End(AbortStatus(AbortReason::kSnapshotTooOld,
+                           absl::StrCat("a row of ", table(row.table).description().name)));
+  }
+  if (row.state != SoughtRow::State::kVisible) return Lookup::kNotMet;
+  const SoughtRow* const met = rows_.Find(row.table, row.hash, row.key);
+  return rows_.NumberOf(met != nullptr ? *met : rows_.Add(row));
+}
+
+// A statement of many rows READs several times their size.
+void RsiClient::KeepMet(size_t scratch_before, size_t rows_before) {
+  const bool many = sought_.size() > kFewLookups;
+  if (many)
+    rows_.MoveToArena(rows_before, [this](uint32_t number) { return table(number).geometry().row_bytes; });
+  // No row that must stay is left.
+  if (many || rows_.size() == rows_before) batch_.Reset(scratch_before);
 }
 
 absl::Status RsiClient::Scan(TableHandle handle, const RowVisitor& visit) {
@@ -153,7 +163,30 @@ absl::Status RsiClient::Write(std::span<const RowWrite> writes) {
   }
   bytes += writes.size() * (sizeof(PendingWrite) + SessionCore::kInsertBytes);
   if (absl::Status fits = core_->CheckScratch(bytes); !fits.ok()) return End(fits);
+  NAM_RETURN_IF_ERROR(ReadUnmet(writes));
   for (const RowWrite& write : writes) NAM_RETURN_IF_ERROR(WriteOne(write));
+  return absl::OkStatus();
+}
+
+// Rows that a scan has passed, or that compute servers have found, are not met yet.
+absl::Status RsiClient::ReadUnmet(std::span<const RowWrite> writes) {
+  sought_.clear();
+  for (const RowWrite& write : writes) {
+    if (write.kind == RowWrite::Kind::kInsert || write.met != Lookup::kNotMet) continue;
+    const uint32_t number = write.table.value;
+    const std::span<const std::byte> key = write.row.first(table(number).description().key_bytes);
+    const uint64_t hash = table(number).HashOf(key);
+    if (writes_.Find(number, hash, key) != nullptr || rows_.Find(number, hash, key) != nullptr) continue;
+    SoughtRow& sought = sought_.emplace_back();
+    sought.table = number;
+    sought.key = key;
+    sought.hash = hash;
+  }
+  if (sought_.empty()) return absl::OkStatus();
+  const size_t kept = batch_.scratch_used(), rows_before = rows_.size();
+  if (absl::Status status = reader_.Find(sought_); !status.ok()) return End(status);
+  for (const SoughtRow& row : sought_) NAM_RETURN_IF_ERROR(Meet(row).status());
+  KeepMet(kept, rows_before);
   return absl::OkStatus();
 }
 
@@ -169,7 +202,7 @@ absl::Status RsiClient::WriteOne(const RowWrite& write) {
     AddInsert(number, hash, write.row);
     return absl::OkStatus();
   }
-  if (known == nullptr) return End(absl::NotFoundError("this transaction has not read the row"));
+  if (known == nullptr) return End(absl::NotFoundError("the snapshot has no such row"));
   return WriteKnown(write, *known);
 }
 

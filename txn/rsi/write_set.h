@@ -143,6 +143,12 @@ class MetRows {
   }
   uint32_t NumberOf(const SoughtRow& met) const { return static_cast<uint32_t>(&met - rows_.data()); }
   const SoughtRow& Add(const SoughtRow& row);
+  /// Adds the row with a copy of its bytes.
+  void AddCopy(SoughtRow row, size_t row_bytes) {
+    row.row = arena_.Copy(row.row, row_bytes);
+    row.key = {row.row, row.key.size()};
+    Add(row);
+  }
   /// Moves the rows from `first` on, of `row_bytes` by table, out of the memory that they were READ into.
   template <typename RowBytes>
   void MoveToArena(size_t first, const RowBytes& row_bytes) {

