@@ -53,19 +53,42 @@ ThreadTeam::ThreadTeam(fabric::Fabric& fabric, MemoryBudget& budget, const std::
 }
 
 absl::Status ThreadTeam::Together(size_t threads, const Work& work) {
+  if (threads > 1) {
+    WorkWithOthers(threads, work);
+  } else if (!stopped()) {
+    Note(work(0));
+  }
+  const MutexLock lock(mutex_);
+  return first_error_;
+}
+
+void ThreadTeam::WorkWithOthers(size_t threads, const Work& work) {
+  const std::unique_ptr<fabric::Event> ended = fabric_.CreateEvent();
+  std::atomic<size_t> working = 1;  // the caller
+  const auto end = [&] {
+    if (working.fetch_sub(1) == 1) ended->Set();
+  };
   std::vector<std::unique_ptr<fabric::Thread>> others;
   for (size_t t = 1; t < threads && !stopped(); ++t) {
-    auto started =
-        fabric_.TryStartThread(absl::StrFormat("nam-stage-%d", t), [this, &work, t] { Note(work(t)); });
-    Note(started.status());
-    if (!started.ok()) continue;
+    ++working;
+    auto started = fabric_.TryStartThread(absl::StrFormat("nam-stage-%d", t), [this, &work, &end, t] {
+      Note(work(t));
+      end();
+    });
+    if (!started.ok()) {
+      Note(started.status());
+      end();
+      continue;
+    }
     others.push_back(*std::move(started));
     ++started_;
   }
   if (!stopped()) Note(work(0));
-  others.clear();
-  const MutexLock lock(mutex_);
-  return first_error_;
+  end();
+  // The others hear of a cancelled query from here alone.
+  while (!ended->Wait(fabric_.clock().After(kGateCheckUsMax))) {
+    if (contexts_[0].cancelled()) Note(QueryCancelled());
+  }
 }
 
 absl::StatusOr<Step> ThreadTeam::Run(size_t thread, PipelineTask& task) {

@@ -48,6 +48,7 @@ class ThreadTeam {
   bool stopped() const { return stop_.load(std::memory_order_relaxed); }
 
  private:
+  void WorkWithOthers(size_t threads, const Work& work);
   void Note(const absl::Status& status);
 
   fabric::Fabric& fabric_;

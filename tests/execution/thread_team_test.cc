@@ -120,6 +120,20 @@ TEST_F(ThreadTeamTest, ACancelledQueryEndsAllThreads) {
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
 }
 
+TEST_F(ThreadTeamTest, ACancelledQueryEndsThreadsThatTheCallerWaitsFor) {
+  Open(1);
+  const std::unique_ptr<fabric::Event> blocked = fabric_->CreateEvent();
+  const std::unique_ptr<PipelineTask> task = Task(std::make_unique<Endless>(*fabric_), blocked.get());
+  const std::unique_ptr<fabric::Thread> user = fabric_->StartThread("user", [&] {
+    EXPECT_TRUE(Wait(*blocked));
+    cancel_ = true;
+  });
+  const absl::Status status = team_->Together(2, [&](size_t thread) -> absl::Status {
+    return thread == 0 ? absl::OkStatus() : team_->Run(1, *task).status();
+  });
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+}
+
 /// Who takes what is decided by the seed alone.
 TEST_F(ThreadTeamTest, ASeedReplaysWhoTakesWhat) {
   const auto taken = [&](uint64_t seed) {
