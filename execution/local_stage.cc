@@ -26,18 +26,24 @@ constexpr size_t kPortionBytes = 256 << 10;
 /// About so many bytes of a group, with table, key and states, or of a row.
 constexpr double kBytesOfKept = 256;
 
-/// Whole pages each. DATA_LOSS if they are no pages.
-absl::StatusOr<std::vector<std::span<const std::byte>>> PortionsOf(std::span<const std::byte> pages,
-                                                                   const RowLayout& layout) {
-  std::vector<std::span<const std::byte>> portions;
+/// Pages of an attempt, for several threads.
+struct Portions {
+  std::vector<std::span<const std::byte>> pages;  // whole pages each
+  uint64_t rows = 0;                              // as the pages say
+};
+
+/// DATA_LOSS if they are no pages.
+absl::StatusOr<Portions> PortionsOf(std::span<const std::byte> pages, const RowLayout& layout) {
+  Portions portions;
   while (!pages.empty()) {
     const std::span<const std::byte> rest = pages;
     size_t bytes = 0;
     while (!pages.empty() && bytes < kPortionBytes) {
       NAM_ASSIGN_OR_RETURN(const std::span<const std::byte> page, layout.TakePage(pages));
       bytes += page.size();
+      portions.rows += PageHeaderOf(page.data()).rows;
     }
-    portions.push_back(rest.first(rest.size() - pages.size()));
+    portions.pages.push_back(rest.first(rest.size() - pages.size()));
   }
   return portions;
 }
@@ -197,17 +203,20 @@ absl::Status LocalStage::Feed(Fed& fed, std::span<const std::byte> pages, uint64
       pipeline.groups != nullptr ? pipeline.groups->plan().partial_layout() : fed.rows_plan->layout();
   // Pairs of an attempt number its groups over all of its pages.
   const bool whole = pipeline.groups != nullptr && pipeline.groups->plan().has_distinct();
-  const size_t threads = whole ? 1 : ThreadsFor(fed.number, pages.size() / layout.stride());
+  Portions portions;
+  if (!whole && pages.size() / layout.stride() >= kRowsOfThread) {
+    NAM_ASSIGN_OR_RETURN(portions, PortionsOf(pages, layout));
+  }
+  const size_t threads = ThreadsFor(fed.number, portions.rows);
   NAM_RETURN_IF_ERROR(Start(fed, threads));
   if (fed.done) return absl::OkStatus();
   if (threads == 1) return FeedThread(fed, 0, pages, attempt);
-  NAM_ASSIGN_OR_RETURN(const std::vector<std::span<const std::byte>> portions, PortionsOf(pages, layout));
   std::atomic<size_t> next = 0;
   return team_.Together(threads, [&](size_t thread) -> absl::Status {
-    for (size_t i = 0; (i = next.fetch_add(1, std::memory_order_relaxed)) < portions.size();) {
+    for (size_t i = 0; (i = next.fetch_add(1, std::memory_order_relaxed)) < portions.pages.size();) {
       if (fed.done) return absl::OkStatus();
       if (team_.stopped()) return QueryCancelled();
-      NAM_RETURN_IF_ERROR(FeedThread(fed, thread, portions[i], attempt));
+      NAM_RETURN_IF_ERROR(FeedThread(fed, thread, portions.pages[i], attempt));
     }
     return absl::OkStatus();
   });
