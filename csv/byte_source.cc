@@ -87,8 +87,8 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path,
   if (S_ISDIR(about.st_mode)) return FileError(path, EISDIR);
   const uint64_t bytes = S_ISREG(about.st_mode) ? static_cast<uint64_t>(about.st_size) : 0;
   const int raw = fd.get();
-  auto source =
-      std::make_unique<FileSource>(raw, std::move(fd), path.substr(path.rfind('/') + 1), bytes, version);
+  auto source = std::make_unique<FileSource>(raw, std::move(fd), path.substr(path.rfind('/') + 1), bytes,
+                                             version.value_or(VersionOf(about)));
   NAM_RETURN_IF_ERROR(source->CheckVersion());
   return source;
 }

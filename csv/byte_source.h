@@ -35,7 +35,7 @@ struct FileVersion {
 FileVersion VersionOf(const std::string& path);
 
 /// 58P01 if there is no such file, 42809 if it is a folder. 55000 if the file is not of `version`, when it is
-/// opened or at its end; nullopt: any.
+/// opened or at its end; nullopt: of that which is opened.
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path,
                                                      std::optional<FileVersion> version = std::nullopt);
 /// The standard input of the process.

@@ -387,6 +387,7 @@ absl::StatusOr<ColumnarTables::Filled> ColumnarTables::Fill(const sql::CopyState
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<partitioner::TableLoader> loader,
                        BeginLoad(*statement.insert.table.table, options));
   csv::PortionReader reader(std::move(files), statement.dialect, statement.input);
+  reader.Expect(VersionsOf(statement));
   ParallelCopy copy(statement, reader, *loader, attachment_.fabric(), cancelled_, report, whole_rows);
   const Interruption interruption(&cancelled_);
   NAM_RETURN_IF_ERROR(copy.skipped().Open(statement));

@@ -35,6 +35,12 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const sql::CopyStatement& state
   return csv::FilesOf(statement.path);
 }
 
+std::vector<csv::FileVersion> VersionsOf(const sql::CopyStatement& statement) {
+  std::vector<csv::FileVersion> versions;
+  for (const csv::SniffedFile& file : statement.files) versions.push_back(file.version);
+  return versions;
+}
+
 const proto::Column& CopiedRows::ColumnOf(size_t field) const {
   return statement_.insert.table.table->columns(statement_.insert.columns[field]);
 }

@@ -19,6 +19,8 @@ namespace nam::session {
 
 /// The files of a COPY, in their order; standard input if it names none. 58P01 if a pattern matches no file.
 absl::StatusOr<std::vector<std::string>> FilesOf(const sql::CopyStatement& statement);
+/// The versions of files in a query, as its binder has seen them; empty: of none.
+std::vector<csv::FileVersion> VersionsOf(const sql::CopyStatement& statement);
 
 /// Rows of a COPY, portion by portion, as fields and as values. Belongs to one thread; a reader may have
 /// several.

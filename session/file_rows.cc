@@ -127,9 +127,7 @@ FileRows::FileRows(Options options)
     const proto::Type& type = options_.statement.insert.table.table->columns(static_cast<int>(column)).type();
     forms_.push_back(partitioner::FormOf(TypeOf(type).value_or(Type::Null())));
   }
-  std::vector<csv::FileVersion> versions;
-  for (const csv::SniffedFile& file : options_.statement.files) versions.push_back(file.version);
-  reader_.Expect(std::move(versions));
+  reader_.Expect(VersionsOf(options_.statement));
 }
 
 FileRows::~FileRows() {

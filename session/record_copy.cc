@@ -70,6 +70,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CopyStatement& statem
   NAM_RETURN_IF_ERROR(MayRun(statement.batch_rows > 0 ? "COPY with BATCH" : ""));
   NAM_ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(statement));
   csv::PortionReader reader(std::move(files), statement.dialect, statement.input);
+  reader.Expect(VersionsOf(statement));
   CopiedRecords rows(statement, reader);
   CopyProgress progress(statement.insert.table.table->name(), reader, clock_, report);
   const Interruption interruption(&cancelled_);

@@ -66,14 +66,17 @@ TEST_F(PortionReaderTest, AFileThatIsCutWhileItIsReadIsAnError) {
   std::string rows;
   while (rows.size() < 64 << 10) rows += "1234567\n";
   const std::vector<std::string> paths = {Write("a.csv", rows)};
-  PortionReader reader(paths, Dialect::Csv(), 1 << 10);
-  reader.Expect({VersionOf(paths[0])});
-  Portion portion;
-  EXPECT_TRUE(*reader.Next(portion));
-  std::filesystem::resize_file(paths[0], 16 << 10);
-  absl::StatusOr<bool> more = true;
-  while (more.ok() && *more) more = reader.Next(portion);
-  EXPECT_EQ(StateOf(more.status()), "55000");
+  for (const bool expected : {true, false}) {
+    Write("a.csv", rows);
+    PortionReader reader(paths, Dialect::Csv(), 1 << 10);
+    if (expected) reader.Expect({VersionOf(paths[0])});
+    Portion portion;
+    EXPECT_TRUE(*reader.Next(portion));
+    std::filesystem::resize_file(paths[0], 16 << 10);
+    absl::StatusOr<bool> more = true;
+    while (more.ok() && *more) more = reader.Next(portion);
+    EXPECT_EQ(StateOf(more.status()), "55000") << "COPY, too, would take a part of a row for a row";
+  }
 }
 
 TEST_F(PortionReaderTest, FilesComeOneAfterTheOther) {

@@ -94,9 +94,10 @@ absl::Status Committer::Write() {
   NAM_RETURN_IF_ERROR(indexes_.CheckChanges());
   NAM_RETURN_IF_ERROR(Install());
   NAM_RETURN_IF_ERROR(MakeEntries());
-  // Cleaning may fail without failing this commit, unless the channel is broken.
+  // Cleaning may fail without failing this commit, unless the channel is broken, or another client has
+  // skipped the commit meanwhile.
   const absl::Status cleaned = indexes_.Clean();
-  if (channel_->broken()) return cleaned;
+  if (channel_->broken() || AbortReasonOf(cleaned) == AbortReason::kSkipped) return cleaned;
   return prepares_ ? TakeTimestamp() : absl::OkStatus();
 }
 
