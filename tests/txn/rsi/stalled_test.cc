@@ -270,54 +270,6 @@ TEST_F(StalledTest, ACommitThatIsSkippedAmongItsEntriesSaysSo) {
   EXPECT_GT(skipped, 5);
 }
 
-/// A commit may notice that it was skipped while it removes dead index entries, whose other errors it
-/// ignores.
-TEST_F(StalledTest, ACommitThatIsSkippedWhileItCleansSaysSo) {
-  constexpr uint64_t kRows = 2;
-  int skipped = 0, committed_ones = 0;
-  for (uint64_t requests = 1; requests < 60; ++requests) {
-    SCOPED_TRACE(requests);
-    Make();
-    cluster_->AddTable("items", {.row_bytes = sizeof(Item), .extent_bytes = 1 << 20});
-    cluster_->SetUsable("items", cluster_->AddIndex("items", ByGroup()), 1);
-    MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
-    RecordCluster::Member member(*cluster_, fabric, kVictim);
-    const std::unique_ptr<Session> session = *OpenRsiSession(member, kOneTry);
-    const TableHandle items = *session->OpenTable("items");
-    const auto change = [&](uint8_t group) -> absl::Status {
-      if (absl::Status begun = session->Begin(); !begun.ok()) return begun;
-      for (uint64_t key = 0; key < kRows; ++key) {
-        Item old;
-        Lookup lookup{items, BytesOf(key), std::as_writable_bytes(std::span(&old, 1))};
-        if (absl::Status status = session->Read({&lookup, 1}); !status.ok()) return status;
-        const Item item{.key = key, .group = group, .nulls = 1};
-        const absl::Status changed =
-            lookup.found ? session->Update(items, BytesOf(item)) : session->Insert(items, BytesOf(item));
-        if (!changed.ok()) return changed;
-      }
-      return absl::OkStatus();
-    };
-    // Enough dead entries that each commit looks whether they may be removed.
-    for (uint8_t group = 0; group < 100; ++group) ASSERT_TRUE(change(group).ok() && session->Commit().ok());
-    ASSERT_TRUE(change(200).ok());
-    Teller reader(*cluster_, 4);
-    const std::function<void()> stall = [&] {
-      for (const Deadline end = clock().After(40'000); !clock().Passed(end);) {
-        reader.BalanceOf(3);
-        clock().SleepUntil(clock().After(500));
-      }
-    };
-    fabric.PauseAfter(requests, stall);
-    const absl::Status committed = session->Commit().status();
-    fabric.PauseAfter(MortalFabric::kNever, [] {});
-    EXPECT_TRUE(committed.ok() || AbortReasonOf(committed) == AbortReason::kSkipped) << committed;
-    skipped += !committed.ok();
-    committed_ones += committed.ok();
-  }
-  EXPECT_GT(skipped, 5);
-  EXPECT_GT(committed_ones, 5);
-}
-
 /// Each time that a client is skipped, others wait longer for its next claims: a commit that takes long
 /// completes although others wait.
 TEST_F(StalledTest, ALongCommitComesToItsEnd) {
