@@ -94,11 +94,15 @@ absl::Status Committer::Write() {
   NAM_RETURN_IF_ERROR(indexes_.CheckChanges());
   NAM_RETURN_IF_ERROR(Install());
   NAM_RETURN_IF_ERROR(MakeEntries());
-  // Cleaning may fail without failing this commit, unless the channel is broken, or another client has
-  // skipped the commit meanwhile.
+  // Cleaning may fail without failing this commit, unless the channel is broken.
   const absl::Status cleaned = indexes_.Clean();
-  if (channel_->broken() || AbortReasonOf(cleaned) == AbortReason::kSkipped) return cleaned;
-  return prepares_ ? TakeTimestamp() : absl::OkStatus();
+  if (channel_->broken()) return cleaned;
+  // What may fail so, as unlinking leaves and telling their parents, may have seen that another client has
+  // skipped this commit.
+  NAM_RETURN_IF_ERROR(core_.GoOn());
+  if (!prepares_) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(TakeTimestamp());
+  return core_.GoOn();
 }
 
 absl::Status Committer::MakeEntries() {
